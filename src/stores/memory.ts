@@ -57,7 +57,14 @@ export class MemoryStore implements OrderStore {
     const current = known === undefined ? undefined : this.#rowAt(row.scope, shelf, known)
     if (current !== undefined) return { inserted: false, current }
     this.#append(shelf, row)
-    this.#warn(++this.#count)
+    this.#count++
+    if (this.#count >= MANY_ROWS && !this.#warned) {
+      this.#warned = true
+      console.warn(
+        `MemoryStore remembers ${this.#count} orders, and forgets all of them when this process ends. ` +
+          'Use a durable store, such as SqliteStore, or a shorter `retention`.',
+      )
+    }
     return INSERTED
   }
 
@@ -158,15 +165,6 @@ export class MemoryStore implements OrderStore {
       last = position
     }
     return { rows }
-  }
-
-  #warn(count: number): void {
-    if (this.#warned || count < MANY_ROWS) return
-    this.#warned = true
-    console.warn(
-      `MemoryStore remembers ${count} orders, and forgets all of them when this process ends. ` +
-        'Use a durable store, such as SqliteStore, or a shorter `retention`.',
-    )
   }
 }
 

@@ -22,7 +22,8 @@ export class Packer {
 
   pack({ state, version, createdAt, updatedAt, data }: StoredRow): string {
     const packed = [[state, version, createdAt, updatedAt].join(SPACE)]
-    const count = partsIn(data)
+    let count = 1
+    for (let at = data.indexOf(QUOTE); at >= 0; at = data.indexOf(QUOTE, at + 1)) count++
     if (count > MOST) packed.push('', data)
     else {
       const model = this.#models.get(count) ?? data.split(QUOTE)
@@ -48,12 +49,6 @@ export class Packer {
       data: model === undefined ? rest.join(QUOTE) : restored(model, rest),
     })
   }
-}
-
-function partsIn(text: string): number {
-  let count = 1
-  for (let at = text.indexOf(QUOTE); at >= 0; at = text.indexOf(QUOTE, at + 1)) count++
-  return count
 }
 
 /** Compares in place, because most parts are equal, and `create()` waits for the result. */
