@@ -269,25 +269,17 @@ function replyOf(
   answered: () => ResponseInfo,
 ): OrderReply<Order> {
   const idempotencyKey = key === '' ? undefined : key
-  const names = { orderId: order.id, ...defined({ idempotencyKey, externalOrderId: intent.externalOrderId }) }
-  return { value: order, ...told, info: infoOf(answered, names, deadline.elapsed(), told) }
-}
-
-/**
- * Do not nest the function that this one returns in another: its closure would keep the call's request
- * and signal in memory for as long as the caller keeps the order.
- */
-function infoOf(
-  answered: () => ResponseInfo,
-  supportReference: SupportReference,
-  durationMs: number,
-  { attempts, replayed }: Pick<OrderReply<Order>, 'attempts' | 'replayed'>,
-): () => ResponseInfo {
-  return () => {
-    const { idempotencyKey } = supportReference
+  const { externalOrderId } = intent
+  const supportReference = { orderId: order.id, ...defined({ idempotencyKey, externalOrderId }) }
+  const durationMs = deadline.elapsed()
+  const { attempts, replayed } = told
+  // Do not nest this function in another, and use neither `intent` nor `deadline` in it: its closure
+  // would keep the call's request and signal in memory for as long as the caller keeps the order.
+  const info = (): ResponseInfo => {
     const further = defined({ idempotencyKey, replayed })
     return { ...answered(), attempts, durationMs, supportReference, ...further }
   }
+  return { value: order, ...told, info }
 }
 
 /**
