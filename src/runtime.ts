@@ -42,6 +42,6 @@ export const platformRuntime: Runtime = {
     return () => clearTimeout(timer)
   },
   random: () => Math.random(),
-  randomId: () => v4(),
+  randomId: v4,
   deriveId: uuidV5,
 }

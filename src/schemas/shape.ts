@@ -51,7 +51,7 @@ function kind<T>(what: string, isOne: (value: unknown) => value is T, ...rules: 
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string'
-const isNumber = (value: unknown): value is number => Number.isFinite(value)
+const isNumber = Number.isFinite as (value: unknown) => value is number
 
 export const text: Kind<string> = /* @__PURE__ */ kind('a string', isText)
 
