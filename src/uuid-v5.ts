@@ -3,7 +3,11 @@ import { KEY_NAMESPACE } from './identity/keys.ts'
 
 const NAMESPACE: Uint8Array = /* @__PURE__ */ parse(KEY_NAMESPACE)
 
-type Sha1Hex = (bytes: Uint8Array) => string
+type Hash = (algorithm: 'sha1', bytes: Uint8Array, encoding: 'hex') => string
+
+interface Platform {
+  readonly process?: { getBuiltinModule?(name: 'crypto'): { readonly hash?: Hash } | undefined }
+}
 
 /**
  * UUID v5 (RFC 9562, section 5.5) of a name in this package's namespace.
@@ -12,21 +16,23 @@ type Sha1Hex = (bytes: Uint8Array) => string
  * `create()` adds to a request (docs/performance.md).
  */
 export function uuidV5(name: string): string {
-  derive ??= fastest(platformSha1)
+  derive ??= fastest(globalThis)
   return derive(name)
 }
 
 let derive: ((name: string) => string) | undefined
 
-export function fastest(find: () => Sha1Hex | undefined): (name: string) => string {
+export function fastest(platform: Platform): (name: string) => string {
   try {
-    const sha1 = find()
-    if (sha1 === undefined) return byPackage
+    // Not imported, because bundlers for browsers would try to include the module.
+    const hash = platform.process?.getBuiltinModule?.('crypto')?.hash
+    if (typeof hash !== 'function') return byPackage
     // Throws if the platform forbids SHA-1.
-    sha1(new Uint8Array())
-    const byPlatform = derivedBy(sha1)
+    hash('sha1', new Uint8Array(), 'hex')
+    const byPlatform = derivedBy(hash)
     // With a wrong id, a retry would send another Idempotency-Key and could charge twice.
-    return PROBES.every((name) => byPlatform(name) === byPackage(name)) ? byPlatform : byPackage
+    for (const name of PROBES) if (byPlatform(name) !== byPackage(name)) return byPackage
+    return byPlatform
   } catch {
     return byPackage
   }
@@ -40,7 +46,7 @@ function byPackage(name: string): string {
   return v5(new TextEncoder().encode(name), NAMESPACE)
 }
 
-function derivedBy(sha1: Sha1Hex): (name: string) => string {
+function derivedBy(hash: Hash): (name: string) => string {
   const encoder = new TextEncoder()
   const start = NAMESPACE.length
   const shared = new Uint8Array(1024)
@@ -57,7 +63,7 @@ function derivedBy(sha1: Sha1Hex): (name: string) => string {
     }
     const end = start + encoder.encodeInto(name, nameBytes).written
     try {
-      const hex = sha1(bytes.subarray(0, end))
+      const hex = hash('sha1', bytes.subarray(0, end), 'hex')
       // Four bits are the version, two are the variant (RFC 9562, section 4).
       const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
       const [third, fourth] = [`5${hex.slice(13, 16)}`, variant + hex.slice(17, 20)]
@@ -71,10 +77,4 @@ function derivedBy(sha1: Sha1Hex): (name: string) => string {
       bytes.fill(0, start, end)
     }
   }
-}
-
-function platformSha1(): Sha1Hex | undefined {
-  // Not imported, because bundlers for browsers would try to include the module.
-  const hash = globalThis.process?.getBuiltinModule?.('crypto')?.hash
-  return typeof hash === 'function' ? (bytes) => hash('sha1', bytes, 'hex') : undefined
 }
