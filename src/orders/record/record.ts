@@ -129,12 +129,10 @@ export function chargedOf(record: Pick<JournalRecord, 'state'> | undefined): Cha
 
 /** The remembered order, or undefined if no response was readable. */
 export function orderOf({ state, order }: Pick<JournalRecord, 'state' | 'order'>): Order | undefined {
-  return state === 'created' && isWhole(order) ? order : undefined
-}
-
-/** An order that did not match the schema is stored as its id alone. */
-function isWhole(order: Partial<Order> | undefined): order is Order {
-  return order !== undefined && Object.hasOwn(order, 'status') && Object.hasOwn(order, 'amount')
+  if (state !== 'created' || order === undefined) return undefined
+  // An order that did not match the schema is stored as its id alone.
+  const isWhole = Object.hasOwn(order, 'status') && Object.hasOwn(order, 'amount')
+  return isWhole ? (order as Order) : undefined
 }
 
 /** True while recovery may have work to do: the outcome is unknown, or the order was never read. */
