@@ -41,7 +41,8 @@ export interface IntentOptions {
 const MAX_BODY_BYTES = 262_144
 
 export function readIntent(derive: Derive, request: CreateOrderRequest, options: IntentOptions): Intent {
-  refuseAny(misnamedFields(request))
+  const misnamed = misnamedFields(request)
+  if (misnamed.length > 0) throw invalid(misnamed)
   const members = new Map<string, string>()
   let body: string
   try {
@@ -54,7 +55,8 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   if (!('value' in checked)) throw invalid(checked.issues)
   const data = checked.value
   // Check the names again, because toJSON() may have added fields.
-  refuseAny(misnamedFields(data))
+  const added = misnamedFields(data)
+  if (added.length > 0) throw invalid(added)
   // Encode only a long body: a UTF-16 code unit takes at most three bytes of UTF-8.
   if (body.length * 3 > MAX_BODY_BYTES && new TextEncoder().encode(body).length > MAX_BODY_BYTES)
     refuse('', `must have at most ${MAX_BODY_BYTES} bytes as JSON`)
@@ -79,10 +81,6 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
 
 function refuse(path: string, message: string | undefined): void {
   if (message !== undefined) throw invalid([{ path, message }])
-}
-
-function refuseAny(issues: readonly Issue[]): void {
-  if (issues.length > 0) throw invalid(issues)
 }
 
 /** A reference or key that canonical JSON drops, perhaps as undefined: the order would be nameless. */
