@@ -1,35 +1,27 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { PassThrough } from 'node:stream'
-import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
-import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { aesGcm } from '../../src/aes-gcm.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { askBy, EXIT, Interrupted, terminalOf } from '../../src/command/terminal.ts'
 import type { ClientOptions } from '../../src/options.ts'
 import { SqliteStore } from '../../src/stores/sqlite.ts'
 import { VERSION } from '../../src/version.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { failure, order } from '../support/lab.ts'
 import { type Given, runHere } from './terminal.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'command-'))
+const folder = temporaryFolder('command')
+const sandbox = createSandbox({ balance: 1_000_000 })
+const service = await serveSandbox(sandbox)
+afterAll(() => service.close())
 
-let sandbox: Sandbox
-let service: SandboxServer
 let files = 0
 let path = ''
-
-beforeAll(async () => {
-  sandbox = createSandbox({ balance: 1_000_000 })
-  service = await serveSandbox(sandbox)
-})
-afterAll(async () => {
-  await service.close()
-  rmSync(folder, { recursive: true })
-})
 
 /** A program of the shop, with the same file, which runs until it has done something. */
 async function program(

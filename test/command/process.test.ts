@@ -1,35 +1,27 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
-import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { SqliteStore } from '../../src/stores/sqlite.ts'
 import { FULL } from '../support/effort.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { failure, order } from '../support/lab.ts'
 import { describeUnless } from '../support/needs.ts'
+import { run } from '../support/run.ts'
 
 const main = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'command-process-'))
+const folder = temporaryFolder('command-process')
+const sandbox = createSandbox()
+const service = await serveSandbox(sandbox)
+afterAll(() => service.close())
 
-let sandbox: Sandbox
-let service: SandboxServer
 let files = 0
 let path = ''
-
-beforeAll(async () => {
-  sandbox = createSandbox()
-  service = await serveSandbox(sandbox)
-})
-afterAll(async () => {
-  await service.close()
-  rmSync(folder, { recursive: true })
-})
 
 function missingShell(shell: string): string | undefined {
   const folders = (process.env['PATH'] ?? '').split(delimiter)
@@ -77,7 +69,7 @@ interface Ended {
 }
 
 async function command(line: string, changes?: Readonly<Record<string, string>>): Promise<Ended> {
-  return await promisify(execFile)(process.execPath, [main, ...line.split(' ')], {
+  return await run(process.execPath, [main, ...line.split(' ')], {
     env: environment(changes),
   }).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
@@ -134,7 +126,7 @@ describe('customer-ordering-sdk as a process', () => {
   it('the command ends quietly if the reader of its output is gone', async () => {
     const script = `(exec 3>&1; { "$NODE" "$MAIN" services; echo $? >&3; } | true)`
     const env = environment({ NODE: process.execPath, MAIN: main })
-    const { stdout, stderr } = await promisify(execFile)('bash', ['-c', script], { env })
+    const { stdout, stderr } = await run('bash', ['-c', script], { env })
     expect(stdout).toBe('141\n')
     expect(stderr).toMatch(/^customer-ordering-sdk: service .*\n$/)
   })
@@ -155,7 +147,7 @@ describe('customer-ordering-sdk as a process', () => {
       const onTerminal = async (changes: Readonly<Record<string, string>>) => {
         const variables = { NODE: process.execPath, MAIN: main, TERM: 'xterm-256color', ...changes }
         const parameters = ['-qc', '"$NODE" "$MAIN" unresolved', '/dev/null']
-        return (await promisify(execFile)('script', parameters, { env: environment(variables) })).stdout
+        return (await run('script', parameters, { env: environment(variables) })).stdout
       }
       expect(await onTerminal({})).toContain(yellow)
       expect(await onTerminal({ NO_COLOR: '1' })).not.toContain(yellow)
@@ -174,7 +166,7 @@ describe('customer-ordering-sdk as a process', () => {
     )
     const env = environment({ NODE: process.execPath, MAIN: main })
     const script = ['source <("$NODE" "$MAIN" completion bash)', ...program].join('\n')
-    const { stdout } = await promisify(execFile)('bash', ['-c', script], { env })
+    const { stdout } = await run('bash', ['-c', script], { env })
     expect(stdout.split('\n')).toEqual([
       'unresolved',
       '--account --all --allow-insecure-http',
@@ -190,7 +182,7 @@ describe('customer-ordering-sdk as a process', () => {
       const program = lines.map((line) => `complete -C 'customer-ordering-sdk ${line}'`)
       const env = environment({ NODE: process.execPath, MAIN: main })
       const script = ['"$NODE" "$MAIN" completion fish | source', ...program].join('\n')
-      const { stdout } = await promisify(execFile)('fish', ['--no-config', '-c', script], {
+      const { stdout } = await run('fish', ['--no-config', '-c', script], {
         env,
         cwd: import.meta.dirname,
       })
@@ -211,7 +203,7 @@ describe('customer-ordering-sdk as a process', () => {
       COMP_WORDS=(customer-ordering-sdk orders '') COMP_CWORD=2
       _customer_ordering_sdk
       echo "\${COMPREPLY[*]}"`
-      const { stdout } = await promisify(execFile)('zsh', ['-f', '-c', script], { env })
+      const { stdout } = await run('zsh', ['-f', '-c', script], { env })
       expect(stdout).toMatch(/^_bash_complete .*_customer_ordering_sdk\nlist --limit .* get\n$/)
     })
   })

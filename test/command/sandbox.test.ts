@@ -1,27 +1,26 @@
-import { type ChildProcess, execFile } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
-import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { runSandbox } from '../../src/command/sandbox.ts'
 import { orderInit } from '../sandbox/caller.ts'
+import { temporaryFolder } from '../support/folder.ts'
+import { run } from '../support/run.ts'
 
 // A process starts slowly on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const command = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'sandbox-cli-'))
+const folder = temporaryFolder('sandbox-cli')
 const children = new Set<ChildProcess>()
 afterEach(() => {
   vi.restoreAllMocks()
   for (const child of children) child.kill('SIGKILL')
 })
-afterAll(() => rmSync(folder, { recursive: true }))
 
 function file(name: string, text: string): string {
   const path = join(folder, name)
@@ -29,8 +28,8 @@ function file(name: string, text: string): string {
   return path
 }
 
-function run(...args: string[]) {
-  const running = promisify(execFile)(process.execPath, [command, 'sandbox', ...args])
+function startProcess(...args: string[]) {
+  const running = run(process.execPath, [command, 'sandbox', ...args])
   const { child } = running
   children.add(child)
   const ended = running.then(
@@ -89,7 +88,7 @@ function clientOf(line: string) {
 
 describe('the command customer-ordering-sdk sandbox', () => {
   test.each(['SIGINT', 'SIGTERM'] as const)('the command serves, logs, and stops on %s', async (signal) => {
-    const { child, ended, firstLine } = run('--port', '0')
+    const { child, ended, firstLine } = startProcess('--port', '0')
     const { url, apiKey, order } = clientOf(await firstLine())
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
     expect((await order('key-1')).status).toBe(201)
@@ -223,7 +222,7 @@ describe('a start that fails exits with code 2 and the reason', () => {
   })
 
   test('of its process, too', async () => {
-    const { code, stdout, stderr } = await run('--port', 'x').ended
+    const { code, stdout, stderr } = await startProcess('--port', 'x').ended
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(/^customer-ordering-sdk sandbox: --port: expected a whole number .*\n$/)
   })

@@ -1,14 +1,12 @@
-import { execFile } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
-import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import * as errors from '../../src/errors/classes.ts'
 import { root } from '../../tools/build/ensure-built.ts'
+import { run } from '../support/run.ts'
 import { blocksOf, type Page, proseOf, readPages } from './support/pages.ts'
 
-const run = promisify(execFile)
 const pages = readPages()
 
 const page = (path: string): Page => {

@@ -13,8 +13,8 @@ import { createServer as createViteServer } from 'vite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { createNodeProxy } from '../../src/proxy/node.ts'
-import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
-import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
+import { serveSandbox } from '../../src/sandbox/http/server.ts'
+import { createSandbox } from '../../src/sandbox/index.ts'
 import { root } from '../../tools/build/ensure-built.ts'
 import { failure, order } from '../support/lab.ts'
 import { describeUnless } from '../support/needs.ts'
@@ -31,21 +31,17 @@ interface FastifyInstance {
 const folder = join(root, '.tmp/proxy')
 const [, plain = '', express = '', fastify = ''] = programsOf('docs/guide/proxy.md')
 
-let sandbox: Sandbox
-let service: SandboxServer
+const sandbox = createSandbox()
+const service = await serveSandbox(sandbox)
+afterAll(() => service.close())
 
 beforeAll(async () => {
-  sandbox = createSandbox()
-  service = await serveSandbox(sandbox)
   process.env['CUSTOMER_ORDERING_BASE_URL'] = service.url
   process.env['CUSTOMER_ORDERING_API_KEY'] = sandbox.apiKey
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
 })
-afterAll(async () => {
-  await service.close()
-  await rm(folder, { recursive: true, force: true })
-})
+afterAll(() => rm(folder, { recursive: true, force: true }))
 
 async function run(name: string, code: string) {
   const { code: javascript } = await transform(code, { loader: 'ts', target: 'es2022' })

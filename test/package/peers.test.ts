@@ -2,18 +2,16 @@
  * Tests the oldest and the newest version of each optional peer. Those of others:
  * test/stores/{mysql,postgres,redis}.
  */
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { root } from '../../tools/build/ensure-built.ts'
 import engineManifest from '../engines/package.json' with { type: 'json' }
+import { temporaryFolder } from '../support/folder.ts'
+import { run } from '../support/run.ts'
 import { engines } from './node-versions.ts'
 
-const run = promisify(execFile)
 const { peerDependencies: ranges, devDependencies: ours } = manifest
 const { dependencies: others } = engineManifest
 const versionOf = (alias: string): string => alias.replace(/^npm:.*@/, '')
@@ -88,8 +86,7 @@ test.each([
   ['oldest', 0],
   ['newest', 1],
 ] as const)('the package installs together with the %s peers', async (_name, end) => {
-  const directory = await mkdtemp(join(tmpdir(), 'peers-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const directory = temporaryFolder('peers', onTestFinished)
   const consumer = JSON.parse(await readFile(join(inject('consumer'), 'package.json'), 'utf8'))
   // A folder next to the consumer's.
   const packed = String(consumer.dependencies[manifest.name]).replace(/^file:/, '')

@@ -1,10 +1,9 @@
 /** What a new process does with the packed file. */
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
+
 import { describe, expect, inject, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
+import { run } from '../support/run.ts'
 
-const run = promisify(execFile)
 const inConsumer = (env: object = {}) => ({
   cwd: inject('consumer'),
   env: { ...process.env, NODE_OPTIONS: '', ...env },

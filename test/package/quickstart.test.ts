@@ -1,8 +1,5 @@
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
 import { expect, inject, test } from 'vitest'
-
-const run = promisify(execFile)
+import { run } from '../support/run.ts'
 
 test('npx runs the quick start of the packed file: a lost response, and one charge', async () => {
   const began = performance.now()

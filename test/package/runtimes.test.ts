@@ -1,13 +1,12 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { promisify } from 'node:util'
 import { describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { run } from '../support/run.ts'
 import { nodeBinary, nodeVersions } from './node-versions.ts'
 
-const run = promisify(execFile)
 const HOW = ['import', 'require'] as const
 const ENTRIES = Object.keys(manifest.exports).filter((path) => !/\.(json|yaml)$/.test(path))
 

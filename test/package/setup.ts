@@ -2,15 +2,12 @@
  * Packs the built package and installs it into an empty project, as a user would. Runs once for all
  * tests of this folder.
  */
-import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { TestProject } from 'vitest/node'
 import { isBuilt, root } from '../../tools/build/ensure-built.ts'
-
-const run = promisify(execFile)
+import { run } from '../support/run.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,43 +1,38 @@
 /** Runs the same suite with the packed package in each runtime and from each bundler. */
-import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { cp, mkdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, inject } from 'vitest'
-import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
+import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { root } from '../../tools/build/ensure-built.ts'
 import { loseFirstAnswers } from '../support/lost-answers.ts'
+import { run } from '../support/run.ts'
 import { bundler, cell, installed, program, type Tool } from './cell.ts'
 import { engines, nodeBinary, nodeVersions } from './node-versions.ts'
 
-const run = promisify(execFile)
 const bin = (name: string): string => join(engines, 'node_modules/.bin', name)
 const STEPS = ['services', 'lost response', 'remembered order', 'paging', 'typed error', 'abort']
 /** The globals that docs/guide/runtimes.md lists. */
 const page = readFileSync(join(root, 'docs/guide/runtimes.md'), 'utf8')
 const FEATURES = (/Exactly these globals.*?```text\n(.*?)\n```/s.exec(page)?.[1] ?? '').replaceAll(' ', ',')
 
-let sandbox: ReturnType<typeof createSandbox>
-let server: SandboxServer
-let folder: string
+const folder = join(inject('consumer'), 'smoke')
+const sandbox = createSandbox({ seed: 1 })
+const server = await serveSandbox(sandbox)
+afterAll(() => server.close())
 
 beforeAll(async () => {
-  sandbox = createSandbox({ seed: 1 })
   loseFirstAnswers(sandbox)
   sandbox.faults.add({
     match: { when: ({ externalOrderId }) => externalOrderId?.startsWith('silent-') === true },
     action: { type: 'stall' },
     times: Number.POSITIVE_INFINITY,
   })
-  server = await serveSandbox(sandbox)
-  folder = join(inject('consumer'), 'smoke')
   await cp(join(root, 'test/package/smoke'), folder, { recursive: true })
   await mkdir(join(folder, 'out'), { recursive: true })
 })
-afterAll(() => server.close())
 
 /** The output of a program. */
 async function printed(...command: readonly string[]): Promise<unknown> {

@@ -1,15 +1,13 @@
 /** Tests what bundlers remove from the packed package if only a part of it is used. */
-import { execFile } from 'node:child_process'
 import { cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { beforeAll, expect, inject } from 'vitest'
 import { root } from '../../tools/build/ensure-built.ts'
 import { DEPENDENCIES, dependenciesIn } from '../../tools/checks/bundled-dependencies.ts'
+import { run } from '../support/run.ts'
 import { bundler, cell } from './cell.ts'
 import { engines } from './node-versions.ts'
 
-const run = promisify(execFile)
 const folder = join(inject('consumer'), 'tree-shaking')
 
 beforeAll(() => cp(join(root, 'test/package/smoke'), folder, { recursive: true }))

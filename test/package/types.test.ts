@@ -1,14 +1,11 @@
-import { execFile } from 'node:child_process'
 import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { describe, expect, inject } from 'vitest'
 import { root } from '../../tools/build/ensure-built.ts'
 import { programsOf } from '../docs/support/pages.ts'
+import { run } from '../support/run.ts'
 import { cell, installed, type Tool } from './cell.ts'
 import { engines } from './node-versions.ts'
-
-const run = promisify(execFile)
 
 interface Compiler extends Tool {
   readonly tsc: string

@@ -1,40 +1,36 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { buffer, text } from 'node:stream/consumers'
-import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
-import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { createProxy, type ProxyLoss } from '../../src/proxy/index.ts'
 import { createNodeProxy } from '../../src/proxy/node.ts'
 import { order } from '../support/lab.ts'
+import { listening } from '../support/raw-server.ts'
 
 const HEADERS = { 'x-visitor': 'ada', 'idempotency-key': 'k-1', 'content-type': 'application/json' }
 
-let sandbox: Sandbox
-let service: SandboxServer
+const sandbox = createSandbox()
+const service = await serveSandbox(sandbox)
+afterAll(() => service.close())
+
 let server: Server
 const losses: ProxyLoss[] = []
 
-beforeAll(async () => {
-  sandbox = createSandbox()
-  service = await serveSandbox(sandbox)
-})
 afterEach(() => {
   server.close()
   server.closeAllConnections()
 })
-afterAll(() => service.close())
 
 type Handle = (incoming: IncomingMessage, outgoing: ServerResponse) => void
 
 async function listen(handle: Handle): Promise<number> {
   server = createServer(handle)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return (server.address() as AddressInfo).port
+  return await listening(server)
 }
 
 const settings = () => ({

@@ -1,6 +1,5 @@
 /** The command over the stores of a project, with the project's own driver. */
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
@@ -12,6 +11,7 @@ import { PostgresStore } from '../../src/stores/postgres.ts'
 import { RedisStore } from '../../src/stores/redis.ts'
 import type { OrderStore } from '../../src/stores/store.ts'
 import { type Ran, runHere } from '../command/terminal.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { failure, order } from '../support/lab.ts'
 import { during, redisServers, sqlServer } from './support/during.ts'
 import { enginesFolder } from './support/engines.ts'
@@ -138,8 +138,7 @@ describeWith('mariadb', 'the command over MariaDB', () => {
 
 /** A project with this ioredis and without node-redis. */
 function projectWith(name: 'ioredis' | 'ioredis-5'): string {
-  const folder = mkdtempSync(join(tmpdir(), 'only-ioredis-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder('only-ioredis', onTestFinished)
   mkdirSync(join(folder, 'node_modules'))
   symlinkSync(join(engines, 'node_modules', name), join(folder, 'node_modules/ioredis'))
   return folder

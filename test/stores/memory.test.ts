@@ -1,12 +1,11 @@
-import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { makeRow, SCOPE } from '../../src/stores/contract/rows.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { FULL } from '../support/effort.ts'
+import { run } from '../support/run.ts'
 
 const CLOSED = { open: false, state: 'created' } as const
 
@@ -69,7 +68,7 @@ describe('MemoryStore', () => {
   if (FULL)
     it('a settled order takes at most 400 bytes', async () => {
       const script = fileURLToPath(new URL('processes/memory.ts', import.meta.url))
-      const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', script])
+      const { stdout } = await run(process.execPath, ['--expose-gc', script])
       expect(Number(stdout)).toBeGreaterThan(100)
       expect(Number(stdout)).toBeLessThan(400)
     })

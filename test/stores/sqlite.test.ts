@@ -6,7 +6,6 @@ import fs, {
   existsSync,
   linkSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -18,7 +17,6 @@ import fs, {
   writeFileSync,
   writeSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -36,6 +34,7 @@ import {
 } from '../../src/stores/contract/rows.ts'
 import { throwing } from '../support/calls.ts'
 import { effort } from '../support/effort.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { order } from '../support/lab.ts'
 import {
   callsOf,
@@ -56,14 +55,13 @@ let path = ''
 const ends: (() => unknown)[] = []
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'sqlite-store-'))
+  directory = temporaryFolder('sqlite-store', (remove) => ends.push(remove))
   path = join(directory, 'orders.db')
 })
 
 afterEach(async () => {
   vi.restoreAllMocks()
   for (const close of ends.splice(0).reverse()) await close()
-  rmSync(directory, { recursive: true, force: true })
 })
 
 const open = (options: Partial<SqliteStoreOptions> = {}) => new SqliteStore({ path, ...options })

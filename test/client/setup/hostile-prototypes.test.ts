@@ -1,15 +1,13 @@
-import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { expect, it } from 'vitest'
 import { sample } from '../../support/effort.ts'
 import { loseFirstAnswers } from '../../support/lost-answers.ts'
+import { run } from '../../support/run.ts'
 import { changesSince, globalsNow } from './hostile-exercise.ts'
 import { POLLUTION, pollute } from './hostile-prototypes.ts'
 
-const run = promisify(execFile)
 const program = fileURLToPath(new URL('./hostile-process.ts', import.meta.url))
 
 const PROTOTYPES: readonly [what: string, mode: string, requestIdHeader?: string | null][] = [

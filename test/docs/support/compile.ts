@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { root } from '../../../tools/build/ensure-built.ts'
+import { run } from '../../support/run.ts'
 
 /** Compiles the TypeScript of a folder below `.tmp`. Returns what the compiler prints: '' if it has no objection. */
 export async function compiled(folder: string, compilerOptions: object = {}): Promise<string> {
@@ -11,7 +10,7 @@ export async function compiled(folder: string, compilerOptions: object = {}): Pr
   const config = { extends: '../../tsconfig.test.json', compilerOptions: options, include: ['*.ts'] }
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
   const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
-  return await promisify(execFile)(process.execPath, [compiler, '-p', folder]).then(
+  return await run(process.execPath, [compiler, '-p', folder]).then(
     () => '',
     ({ stdout, message }) => String(stdout || message),
   )

@@ -1,15 +1,12 @@
-import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { builtPage } from '../../../tools/build/built-page.ts'
 import { root } from '../../../tools/build/ensure-built.ts'
 import { engines, nodeBinary } from '../../package/node-versions.ts'
 import { AUTHORITY } from '../../support/certificates.ts'
+import { run } from '../../support/run.ts'
 import type { CellResult } from './run-cell.ts'
-
-const run = promisify(execFile)
 
 /** The output of a process that ran the matrix. */
 export interface MatrixResult {

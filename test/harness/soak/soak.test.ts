@@ -1,9 +1,8 @@
 /** The short form of `npm run verify soak`, and clients that leak on purpose. */
-import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { FULL } from '../../support/effort.ts'
+import { run } from '../../support/run.ts'
 import { grown, type Look } from './flat.ts'
 import { soak } from './soak.ts'
 
@@ -15,13 +14,13 @@ if (FULL)
     it('a client that lives long keeps nothing', async () => {
       // The first third does not count, and growth needs two samples. The error of a failed run
       // contains its samples.
-      const ended = promisify(execFile)(process.execPath, [PROGRAM, '0.01'])
+      const ended = run(process.execPath, [PROGRAM, '0.01'])
       const { stdout } = await ended.catch((error: { readonly stdout: string }) => error)
       expect(stdout).toMatch(/nothing grew\s*$/)
     })
 
     it.each([[100_000, 96]])('reconcile() of %i records runs in a heap of %i MB', async (...amounts) => {
-      const { stdout } = await promisify(execFile)(process.execPath, [RECONCILE, ...amounts.map(String)])
+      const { stdout } = await run(process.execPath, [RECONCILE, ...amounts.map(String)])
       expect(stdout).toMatch(/passed\s*$/)
     })
 

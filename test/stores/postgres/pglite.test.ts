@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import {
@@ -12,6 +9,7 @@ import { expect, it, vi } from 'vitest'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { blocksOf, exportsOf, programsOf, readPages } from '../../docs/support/pages.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { during } from '../support/during.ts'
 import { callsOf, expectFailure } from '../support/failures.ts'
 import { pglite } from '../support/postgres-clients.ts'
@@ -30,18 +28,13 @@ interface Page {
 }
 
 describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
-  const started = during(
-    async () => {
-      const directory = await mkdtemp(join(tmpdir(), 'pglite-'))
-      return { directory, database: await pglite().PGlite.create(directory) }
-    },
-    async ({ directory, database }) => {
-      if (!database.closed) await database.close()
-      await rm(directory, { recursive: true, force: true })
-    },
+  const directory = temporaryFolder('pglite')
+  const database = during(
+    () => pglite().PGlite.create(directory),
+    async (opened) => opened.closed || (await opened.close()),
   )
   let tables = 0
-  const open = () => new PostgresStore({ client: started().database, table: `rows_${++tables}` })
+  const open = () => new PostgresStore({ client: database(), table: `rows_${++tables}` })
 
   const inside = /its connection is inside a transaction, and a rollback could remove an order/
 
@@ -51,16 +44,16 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
       const store = open()
       await store.insert(makeRow(1))
       for (const call of [...callsOf(store), () => open().migrate()]) {
-        await started().database.exec(begin)
+        await database().exec(begin)
         await expectFailure(call, inside)
-        await started().database.exec('ROLLBACK')
+        await database().exec('ROLLBACK')
       }
       expect((await store.list(SCOPE, { limit: 5 })).rows).toEqual([makeRow(1)])
     },
   )
 
   it("the store rejects PGlite's transaction object", async () => {
-    const transaction = started().database.transaction(async (client) => {
+    const transaction = database().transaction(async (client) => {
       const store = new PostgresStore({ client, table: 'inside' })
       await expect(store.insert(makeRow(1))).rejects.toThrow(inside)
     })
@@ -72,7 +65,7 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
     const store = open()
     await store.migrate()
     let inserted: Promise<unknown> | undefined
-    const failed = started().database.transaction(async () => {
+    const failed = database().transaction(async () => {
       inserted = store.insert(makeRow(1))
       await new Promise((resolve) => setTimeout(resolve, 20))
       throw new Error('rolled back')
@@ -85,7 +78,7 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
   it('the documented Postgres code works', async () => {
     const programs = programsOf('docs/', '/stores/postgres')
     const { openClient, adapt, openShop } = await exportsOf<Page>('postgres-docs', programs)
-    const pglite = started().database
+    const pglite = database()
     expect(await openClient(pglite).orders.unresolved()).toEqual([])
     const store = new PostgresStore({
       client: adapt({ unsafe: async (text, parameters) => (await pglite.query(text, parameters)).rows }),
@@ -121,10 +114,9 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
   })
 
   it('rows survive closing and reopening the data directory', async () => {
-    const { directory, database } = started()
     const store = open()
     await store.insert(makeRow(1))
-    await database.close()
+    await database().close()
     await expect(store.get(SCOPE, 'id')).rejects.toThrow('the client that you passed was closed')
     const client = await pglite().PGlite.create(directory)
     const again = new PostgresStore({ client, table: `rows_${tables}` })

@@ -1,11 +1,9 @@
-import { execFile } from 'node:child_process'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { run } from '../../support/run.ts'
 import { serviceScript } from './services.ts'
 
-const run = promisify(execFile)
 const script = serviceScript('redis')
 
 /** A private server, or a private cluster of three; see tools/services/redis.sh. */

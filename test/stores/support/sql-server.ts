@@ -1,6 +1,5 @@
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { run } from '../../support/run.ts'
 import { serviceScript } from './services.ts'
 
 /** Time limit of hooks that start or stop a database on a busy machine. */
@@ -21,9 +20,9 @@ export class SqlServer {
   /** @param serverOptions such as `--log-bin` */
   static async start(name: 'postgres' | 'mariadb', serverOptions = ''): Promise<SqlServer> {
     const script = serviceScript(name)
-    const environment = { [`${name.toUpperCase()}_OPTIONS`]: serverOptions }
-    const output = await run(script, ['start', String(process.pid)], environment)
-    const value = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(output)?.[1] ?? ''
+    const env = { ...process.env, [`${name.toUpperCase()}_OPTIONS`]: serverOptions }
+    const { stdout } = await run(script, ['start', String(process.pid)], { env })
+    const value = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(stdout)?.[1] ?? ''
     return new SqlServer(script, value('directory'), value('url'))
   }
 
@@ -58,15 +57,4 @@ export class SqlServer {
   async stop(): Promise<void> {
     await run(this.#script, ['stop', this.directory])
   }
-}
-
-async function run(
-  script: string,
-  parameters: string[],
-  environment: Record<string, string> = {},
-): Promise<string> {
-  const { stdout } = await promisify(execFile)(script, parameters, {
-    env: { ...process.env, ...environment },
-  })
-  return stdout
 }

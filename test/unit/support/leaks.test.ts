@@ -1,10 +1,10 @@
 /** Every harness uses the detector of leaked API keys, so it must find a key in each place. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ApiError, MemoryStore } from 'customer-ordering-sdk'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 import { expect, it } from 'vitest'
+import { temporaryFolder } from '../../support/folder.ts'
 import { silence } from '../../support/invariants.ts'
 import { leaks, leaksAtAGlance, leaksInFiles, spellingsIn } from '../../support/leaks.ts'
 import { RunRecorder } from '../../support/run-log.ts'
@@ -118,7 +118,7 @@ it("the detector finds a key in a store's row, and in the bytes of a database an
   await memory.insert(row)
   expect(leaks(KEY, { page: await memory.list('a', { limit: 10 }) })).not.toEqual([])
 
-  const folder = mkdtempSync(join(tmpdir(), 'leaks-'))
+  const folder = temporaryFolder('leaks')
   const store = new SqliteStore({ path: join(folder, 'orders.db') })
   await store.insert({ ...row, id: 'c', data: '{}' })
   expect(leaksInFiles(KEY, folder)).toEqual([])
@@ -129,7 +129,6 @@ it("the detector finds a key in a store's row, and in the bytes of a database an
   expect(leaksInFiles(KEY, folder).join()).toMatch(/orders\.db: /)
   writeFileSync(join(folder, 'log'), Buffer.from(KEY, 'utf16le'))
   expect(leaksInFiles(KEY, join(folder, 'log'))).not.toEqual([])
-  rmSync(folder, { recursive: true, force: true })
 })
 
 it('the detector decides invariant I8', () => {
