@@ -77,7 +77,6 @@ async function command(line: string, changes?: Readonly<Record<string, string>>)
   )
 }
 
-/** The open orders. */
 async function unresolved() {
   const client = shop()
   const records = await client.orders.unresolved()

@@ -55,7 +55,6 @@ async function listening(server: Server): Promise<Server> {
   return server
 }
 
-/** Starts an app of Express or Fastify. */
 async function serverOf(app: RequestListener | FastifyInstance): Promise<Server> {
   if (!('inject' in app)) return await listening(createServer(app))
   await app.listen({ port: 0, host: '127.0.0.1' })

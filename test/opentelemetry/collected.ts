@@ -15,7 +15,6 @@ import {
 } from '@opentelemetry/sdk-trace'
 import { expect } from 'vitest'
 
-/** One data point with its labels. */
 export type Point = readonly [labels: Readonly<Record<string, unknown>>, value: unknown]
 
 /**

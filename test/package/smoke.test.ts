@@ -34,7 +34,6 @@ beforeAll(async () => {
   await mkdir(join(folder, 'out'), { recursive: true })
 })
 
-/** The output of a program. */
 async function printed(...command: readonly string[]): Promise<unknown> {
   const [program = '', ...args] = command
   const service = { SMOKE_BASE_URL: server.url, SMOKE_API_KEY: sandbox.apiKey, FEATURES }

@@ -66,7 +66,6 @@ export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey)
     if (complaint !== null) throw new Error(`not as the OpenAPI description says: ${complaint}`)
     return answer
   }
-  /** A create request. A string is sent unchanged. */
   const order = (key: string | null, body: unknown = validBody, init: RequestInit = {}) =>
     send('/v1/orders', {
       method: 'POST',

@@ -25,7 +25,6 @@ function actions(): readonly string[] {
   return []
 }
 
-/** The flags in the help of the command. */
 function flags(): readonly string[] {
   const main = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
   const help = execFileSync(process.execPath, [main, 'sandbox', '--help'], { encoding: 'utf8' })

@@ -16,10 +16,8 @@ function start(preset: SandboxPreset) {
   const sandbox = createSandbox({ ...clock.options, preset })
   return {
     sandbox,
-    /** Calls as the personal customer. */
     api: caller(sandbox),
     organization: caller(sandbox, sandbox.organizationApiKey),
-    /** Calls with another API key, or with none. */
     as: (apiKey: string | null) => caller(sandbox, apiKey),
     /** New orders are readable within this time in every preset. */
     pass: () => clock.advance(5000),

@@ -2,7 +2,6 @@ import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { caller, manualClock } from './caller.ts'
 
-/** Ids of the rows of a list in the default envelope. */
 function idsOf(body: unknown): readonly unknown[] {
   const { data } = body as { data: readonly { id?: string; productId?: string }[] }
   return data.map((row) => row.id ?? row.productId)

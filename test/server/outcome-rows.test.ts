@@ -61,7 +61,6 @@ interface Scenario {
   /** A server other than the sandbox that causes the outcome. */
   readonly elsewhere?: (bench: Bench) => Promise<string>
   readonly options?: CreateOptions
-  /** The transport that causes the outcome. */
   readonly transport?: () => Promise<Transport>
   /** When the caller aborts. */
   readonly abort?: 'on arrival' | 'at the claim'
@@ -112,7 +111,6 @@ async function stranger(): Promise<string> {
   return `https://${await serving(createTlsServer(TRUSTED))}`
 }
 
-/** A transport that its owner has closed. */
 async function closedTransport(): Promise<Transport> {
   const transport = undiciTransport()
   await transport.close()
@@ -165,7 +163,6 @@ async function recordOf({ store }: Bench): Promise<JournalRecord> {
   return record
 }
 
-/** Places the order with the scenario's outcome. */
 async function place(made: Bench, scenario: Scenario): Promise<Told> {
   const controller = new AbortController()
   if (scenario.abort === 'on arrival') {
@@ -277,7 +274,6 @@ describe('the outcome table over a real socket', () => {
         )
       }
 
-      // The record.
       expect(record).toMatchObject({ state: meaning.state, generation: 0, attempts: before + sent })
       expect(record.busyUntil).toBeUndefined()
       expect(record.rejection?.kind).toBe(meaning.rejection)

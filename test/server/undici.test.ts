@@ -27,29 +27,24 @@ function undici(options?: UndiciTransportOptions): UndiciTransport {
   return transport
 }
 
-/** A server that responds with a body in this coding. */
 function encoded(coding: string, body: Buffer) {
   const head = `HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ncontent-length: ${body.length}\r\n\r\n`
   return responding(Buffer.concat([Buffer.from(head), body]))
 }
 
-/** A dispatcher that closes after the test. */
 function ending<Own extends Dispatcher>(dispatcher: Own): Own {
   onTestFinished(() => dispatcher.close())
   return dispatcher
 }
 
-/** A server that responds to every request with an empty object. */
 const responsive = () => responding(answerText(200, '{}'))
 
-/** Sets the proxy of the environment. */
 function proxyIs(url: string): void {
   vi.stubEnv('HTTP_PROXY', url)
   vi.stubEnv('NO_PROXY', '')
   onTestFinished(() => void vi.unstubAllEnvs())
 }
 
-/** A tunneling proxy, and the requested addresses. */
 async function proxy(): Promise<{ readonly url: string; readonly asked: string[] }> {
   const asked: string[] = []
   const server = createServer((request, response) => {

@@ -21,7 +21,6 @@ afterEach(() => {
 
 const open = () => new IndexedDbStore({ name: NAME })
 
-/** Resolves to the result of a request when it has ended. */
 function ended(request: IDBOpenDBRequest): Promise<'success' | 'error'> {
   return new Promise((resolve) => {
     request.onsuccess = () => resolve('success')

@@ -21,7 +21,6 @@ export function deferred(): { readonly promise: Promise<void>; readonly resolve:
   return { promise, resolve }
 }
 
-/** Collects all values of an iterable. */
 export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   const found: T[] = []
   for await (const item of items) found.push(item)

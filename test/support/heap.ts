@@ -5,7 +5,6 @@ import { runInNewContext } from 'node:vm'
 // hide memory that a client keeps.
 setFlagsFromString('--no-flush-bytecode')
 setFlagsFromString('--expose-gc')
-/** Runs a full garbage collection. */
 export const collect = runInNewContext('gc') as () => void
 
 /** Bytes of this thread, inside and outside its heap. */

@@ -19,7 +19,6 @@ export interface Ledger {
   readonly record?: object
 }
 
-/** The history of one order: title, steps, expected end, and settings of the service. */
 export type History = readonly [
   title: string,
   steps: readonly Step[],
@@ -32,7 +31,6 @@ export function histories(rows: readonly History[]): void {
     test(title, async () => await happen(new Lab(service), steps, ledger))
 }
 
-/** Runs the steps one after the other, and checks the sandbox's ledger. */
 export async function happen(lab: Lab, steps: readonly Step[], ledger: Ledger = {}): Promise<void> {
   for (const step of steps) await step(lab)
   if (ledger.charges !== undefined) lab.sandbox.expectCharges(ledger.charges)

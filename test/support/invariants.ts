@@ -21,7 +21,6 @@ import {
 } from './run-log.ts'
 import { CHECKED_REFUSALS, DEFINITE } from './statuses.ts'
 
-/** One promise. */
 export type Invariant = (log: RunLog) => string[]
 
 /**
@@ -251,7 +250,6 @@ function askedAgain(log: RunLog, call: LoggedCall, charge: LoggedCharge): boolea
   return spokenOf !== undefined && askedAfter(log, call, call.intent, charge, spokenOf)
 }
 
-/** True if another call, made after the moment, caused the charge. */
 function askedAfter(
   log: RunLog,
   call: LoggedCall,
@@ -791,7 +789,6 @@ export const INVARIANTS: readonly Invariant[] = [
 /** The promises for stores that do not: they cannot be judged by remembered data. */
 const OF_LOST_STORES: readonly Invariant[] = [oneChargeOfLost, silence, termination, amplification]
 
-/** All broken promises of a run. */
 export function brokenPromises(log: RunLog): string[] {
   return (log.lost || log.storesDiffer ? OF_LOST_STORES : INVARIANTS).flatMap((invariant) => invariant(log))
 }

@@ -79,7 +79,6 @@ export class Lab {
     return { ...options, transport: { ...kyTransport(fetch), sendsOnce: () => true } }
   }
 
-  /** The orders of a client without further options. */
   get orders(): CustomerOrderingClient['orders'] {
     return this.client().orders
   }

@@ -86,7 +86,6 @@ export function parseRequest(
   return { request: { line, headers, body: bytes.subarray(end + 4, length).toString('utf8') }, length }
 }
 
-/** Responds to every request with these bytes. */
 export const responding = (bytes: string | Uint8Array) => rawServer((socket) => socket.write(bytes))
 
 /** A complete response with its length. */

@@ -57,7 +57,6 @@ export type RunLog = {
   readonly [Name in keyof RunData]: RunData[Name] extends (infer Entry)[] ? readonly Entry[] : RunData[Name]
 }
 
-/** One intended purchase. */
 export interface LoggedIntent {
   readonly name: string
   /** Names of its records. */
@@ -70,7 +69,6 @@ export interface LoggedIntent {
 export interface Told {
   readonly charged: 'no' | 'yes' | 'unknown'
   readonly orderId?: string
-  /** The error's code, if any. */
   readonly code?: string
 }
 
@@ -125,11 +123,9 @@ export interface LoggedCall {
   readonly kind: 'create' | 'recover' | 'resolve'
   /** Present for every call except `recover`. */
   readonly intent?: string
-  /** The caller's Idempotency-Key. */
   readonly idempotencyKey?: string
   /** The payload without metadata, as text. */
   readonly payload?: string
-  /** Number of its process. */
   readonly process?: number
   readonly at: number
   /** The time of the run's clock. */
@@ -186,7 +182,6 @@ export interface LoggedRequest {
   readonly time?: number
   /** The body's payload, as in {@link LoggedCall.payload}. */
   readonly payload?: string
-  /** The call that sent it. */
   readonly call?: number
   /** True if something sent it twice, and its process heard only the second response. */
   resent?: boolean
@@ -210,13 +205,11 @@ export interface LoggedAttempt extends Required<Pick<LoggedRequest, 'key' | 'wal
 
 /** One read request for orders, as sent. */
 export interface LoggedRead extends Pick<LoggedRequest, 'at' | 'call'> {
-  /** Path and query. */
   readonly path: string
   /** True if the client received a complete success. */
   answered?: boolean
 }
 
-/** One debit. */
 export interface LoggedCharge {
   readonly at: number
   readonly intent: string

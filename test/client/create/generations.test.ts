@@ -32,7 +32,6 @@ const MINUTE = 60_000
 const REMEMBERS = { preset: 'remembers-refusals' } as const
 const ONCE = { maxRetries: 0 } as const
 
-/** One call receives a 402. */
 const refused = fails(REFUSED)
 const statusOf = (status: number, code: string) => fault({ type: 'status', status, code })
 

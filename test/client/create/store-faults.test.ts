@@ -197,7 +197,6 @@ it('an order is not lost if another writer has a newer version of its row', asyn
 })
 
 describe('a record that cannot be used', () => {
-  /** Replaces the text of a row. */
   async function overwrite(lab: Lab, slot: string, data: string): Promise<void> {
     const row = await lab.row(slot)
     if (row !== undefined) await lab.rows.update({ ...row, data }, row.version)

@@ -34,7 +34,6 @@ const reads: Read[] = [
   ['balance.retrieve', '/v1/balance', BALANCE, ({ balance }, it) => balance.retrieve(it), 'wallet'],
 ]
 
-/** Those reads and the pages of lists. */
 const all: Read[] = [
   ...reads,
   ['orders.list', '/v1/orders', [ORDER], ({ orders }, it) => orders.list({}, it)],
@@ -137,7 +136,6 @@ it('identifiers are encoded as one path segment', async (lab) => {
 
 type Validate = StandardSchemaV1['~standard']['validate']
 
-/** A schema without a library. */
 const schemaOf = (validate: Validate): StandardSchemaV1 => ({
   '~standard': { version: 1, vendor: 'test', validate },
 })

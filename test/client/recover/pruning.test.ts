@@ -26,7 +26,6 @@ async function writtenAt(lab: Lab, time: number): Promise<void> {
   await lab.rows.insert(emptyRow(scope, String(time), time))
 }
 
-/** The references that are remembered. */
 async function kept(lab: Lab): Promise<readonly string[]> {
   await lab.runtime.settle()
   const found: string[] = []

@@ -48,7 +48,6 @@ const leftLongAgo = (...references: readonly string[]): Step[] => [
   jump(BUSY),
 ]
 
-/** The client and the options for recover(). */
 interface Run extends RecoverOptions {
   readonly by?: (lab: Lab) => CustomerOrderingClient
 }
@@ -66,14 +65,12 @@ const finds =
   (outcomes: readonly object[], how?: Run): Step =>
   async (lab) =>
     expect(await run(lab, how)).toMatchObject(outcomes)
-/** Checks that recover() finds the charged order. */
 const findsCharged =
   (how?: Run): Step =>
   async (lab) =>
     expect(await run(lab, how)).toMatchObject([
       { outcome: 'created', order: { id: lab.charged() }, record: { state: 'created' } },
     ])
-/** Checks that no order is sent meanwhile. */
 const sendsNone =
   (...steps: readonly Step[]): Step =>
   async (lab) => {

@@ -32,7 +32,6 @@ async function leave(
   return lab.sandbox.ledger[0]?.orderId ?? ''
 }
 
-/** Resolves the order, r1 by default. */
 const resolve = (
   lab: Lab,
   decision: typeof ABANDONED | string,

@@ -19,19 +19,16 @@ function sealed(name: string): Codec {
 }
 
 const codec = sealed('ours')
-/** A client with the codec, or with changed functions of it. */
 const coded = (lab: Lab, changes: Partial<Codec> = {}) => lab.client({ codec: { ...codec, ...changes } })
 const create = ({ orders }: CustomerOrderingClient) => orders.create(order('r1'))
 const remembered = (lab: Lab) => all(coded(lab).orders.remembered({ externalOrderId: 'r1' }))
 const recover = (lab: Lab) => all(coded(lab).orders.recover())
-/** The call must fail like this. */
 const rejects = async (call: Promise<unknown>, like: object) =>
   expect(await failure(call)).toMatchObject(like)
 const UNSENT = { code: 'store', charged: 'no' } as const
 const UNKNOWN = { code: 'store', charged: 'unknown' } as const
 const SECRETS = /secret|@someone|svc_standard|quantity|ord_/
 
-/** Everything that the store has. */
 async function atRest(lab: Lab): Promise<string> {
   const { rows } = await lab.rows.list(lab.place('').scope, { limit: 100 })
   return JSON.stringify(rows)

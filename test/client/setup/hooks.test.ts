@@ -15,7 +15,6 @@ import { anonymousOrder, Lab, order } from '../../support/lab.ts'
 
 type Event = readonly [hook: string, event: Readonly<Record<string, unknown>>]
 
-/** Hooks that record their events. */
 function watching(): { readonly events: Event[]; readonly hooks: Hooks } {
   const events: Event[] = []
   const tell =
@@ -31,7 +30,6 @@ function watching(): { readonly events: Event[]; readonly hooks: Hooks } {
   return { events, hooks }
 }
 
-/** A client of the lab whose events are recorded. */
 function watched(lab: Lab, options: ClientOptions = {}) {
   const { events, hooks } = watching()
   return { events, client: lab.client({ hooks, ...options }) }

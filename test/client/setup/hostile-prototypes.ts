@@ -30,7 +30,6 @@ export function pollute(names: readonly string[], enumerable: boolean): () => vo
   }
 }
 
-/** Freezes the built-in prototypes and constructors. */
 export function freezeIntrinsics(): void {
   const intrinsics = [
     Object,

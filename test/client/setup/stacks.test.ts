@@ -14,7 +14,6 @@ const NAME = { externalOrderId: 'r1' }
 const order = orderOf('r1')
 type Client = CustomerOrderingClient
 
-/** Never responds. */
 const silent = (): Promise<Response> => new Promise(() => {})
 
 async function through(items: AsyncIterable<unknown>): Promise<void> {

@@ -38,7 +38,6 @@ const GARBAGE: Readonly<Record<string, unknown>> = {
 }
 ;(GARBAGE['a rejected promise'] as Promise<unknown>).catch(() => {})
 
-/** Casts a value to the type that a call requires. */
 const as = <T>(garbage: unknown): T => garbage as T
 
 const client = (): CustomerOrderingClient => new Lab().client()

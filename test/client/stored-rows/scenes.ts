@@ -203,7 +203,6 @@ export type Decisions = Readonly<Record<string, Readonly<Record<string, string>>
 export type Fixture = Readonly<Record<string, StoredRows & { readonly decisions: Decisions }>>
 export const FIXTURE: URL = new URL('rows.json', import.meta.url)
 
-/** See {@link Decisions}. */
 export async function decisionsOver(stored: StoredRows): Promise<Decisions> {
   const decisions: Record<string, Record<string, string>> = {}
   for (const [name, act] of Object.entries(ACTS)) {

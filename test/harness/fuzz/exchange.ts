@@ -296,7 +296,6 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   const must = (held: boolean, what: string): void => {
     if (!held) broken.push(what)
   }
-  /** Makes a call, with its entry in the log. */
   const made = async (kind: LoggedCall['kind'] | undefined, make: () => Promise<unknown>): Promise<Made> => {
     const facts = { time: time.now, totalTimeout: TOTAL, maxRetries: plan.maxRetries }
     const intent = kind === 'create' ? { intent: 'the order' } : {}

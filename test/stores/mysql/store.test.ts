@@ -43,14 +43,12 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
   const pools: Mysql2Pool[] = []
   let xids = 0
 
-  /** A pool that ends after the test. */
   function openPool(options: object = {}, url = server().url): Mysql2Pool {
     const pool = makeMysqlPool(url, options)
     pools.push(pool)
     return pool
   }
 
-  /** A store with a pool of its own, which has these options. */
   const open = (options?: object) => new MysqlStore({ client: openPool(options) })
 
   /** A store, and its pool of one connection. */
@@ -59,7 +57,6 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     return { pool, store: new MysqlStore({ client: pool }) }
   }
 
-  /** The same with row 1. */
   async function openWithRow() {
     const opened = openAlone()
     await opened.store.insert(makeRow(1))

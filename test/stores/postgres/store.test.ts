@@ -58,7 +58,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     return { proxy, through: through.href }
   }
 
-  /** A store with a pool of its own, which has these options. */
   const open = (options?: object): PostgresStore => new PostgresStore({ client: openPool(options) })
 
   /** A store after its first call. */
@@ -68,14 +67,12 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     return store
   }
 
-  /** A store with row 1. */
   async function openWithRow(client: PostgresClient = openPool()): Promise<PostgresStore> {
     const store = new PostgresStore({ client })
     await store.insert(makeRow(1))
     return store
   }
 
-  /** A connection inside a transaction. */
   async function begin(options?: object): Promise<PgClient> {
     const client = await openClient(options)
     await client.query('BEGIN')
@@ -90,7 +87,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     return client
   }
 
-  /** A client that has only `query`. */
   function unknownClient(client: PostgresClient): PostgresClient {
     return { query: (text, parameters) => client.query(text, parameters) }
   }
@@ -110,13 +106,11 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     return client
   }
 
-  /** Runs a query until it returns a row. */
   async function untilFound(query: string): Promise<void> {
     while ((await execute(url, query)).length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
   }
 
   const BLOCKED = "FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-  /** Resolves when some connection waits for a lock. */
   const untilBlocked = () => untilFound(`SELECT 1 ${BLOCKED}`)
 
   const WAITING = "FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = current_database()"
@@ -127,7 +121,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     await untilFound(`SELECT 1 WHERE current_setting('synchronous_standby_names') = '${name}'`)
   }
 
-  /** A pool that logs in as a new role. */
   async function openRole(rights = ''): Promise<{ readonly role: string; readonly client: PgPool }> {
     const role = `role_${database}`
     await execute(url, `CREATE ROLE ${role} LOGIN PASSWORD 'p' ${rights}`)

@@ -74,7 +74,6 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     for (const id of ['after the scripts', 'were loaded']) await store.get(SCOPE, id)
   }
 
-  /** A proxy in front of the server, which stops after the test. */
   async function openProxy(): Promise<AnswerProxy> {
     const proxy = await AnswerProxy.start(servers().port)
     open.push({ close: () => proxy.stop() })

@@ -26,7 +26,6 @@ export class SqlServer {
     return new SqlServer(script, value('directory'), value('url'))
   }
 
-  /** The URL for another user or database. */
   urlFor(change: {
     readonly user?: string
     readonly password?: string
@@ -41,7 +40,6 @@ export class SqlServer {
     return url.href
   }
 
-  /** The path of a file of the server. */
   pathOf(name: string): string {
     return join(this.directory, name)
   }

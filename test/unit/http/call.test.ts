@@ -209,7 +209,6 @@ test('the wait is at least what the service requires, in seconds or as a date', 
 })
 
 describe('the API key', () => {
-  /** Returns these keys in turn. */
   const rotating = (...keys: string[]): Credentials & { readonly asked: () => number } => {
     let count = 0
     return { rotates: true, get: () => keys[count++ % keys.length] ?? '', asked: () => count }

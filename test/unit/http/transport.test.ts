@@ -42,7 +42,6 @@ function attempt(
 const streamOf = (source: UnderlyingDefaultSource<unknown>): ReadableStream =>
   new ReadableStream(source, { highWaterMark: 0 })
 const never = (): Promise<never> => new Promise(() => {})
-/** A response without a stream. */
 const streamless = (text: () => Promise<unknown>) => ({ status: 201, ok: true, headers: new Headers(), text })
 /** What every failure of a caller's fetch has in common. */
 const FAILED = { kind: 'failed', unsent: false, closed: false }

@@ -13,7 +13,6 @@ export const rows = (count: number, from = 0): Row[] =>
 
 export const idsOf = (items: readonly Row[]): string[] => items.map(({ id }) => id)
 
-/** A page with these rows, and facts about it. */
 export const fetched = (items: readonly Row[], more: Partial<FetchedPage<Row>> = {}): FetchedPage<Row> => ({
   items,
   ids: idsOf(items),

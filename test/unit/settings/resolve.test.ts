@@ -29,7 +29,6 @@ const messageOf = (action: () => unknown): string => {
   return 'accepted'
 }
 
-/** The message with which options are rejected. */
 const refusalOf = (options: unknown): string => messageOf(() => resolve(options))
 
 beforeEach(() => {
@@ -58,7 +57,6 @@ const schema = {
   '~standard': { version: 1, vendor: 'test', validate: (value: unknown) => ({ value }) },
 } as const
 
-/** Every option with invalid and valid values. */
 const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }> = {
   baseUrl: {
     wrong: [

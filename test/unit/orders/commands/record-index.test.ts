@@ -42,7 +42,6 @@ it('an index finds all records of one name, and a repeated row only as it was la
   expect([...index.unmarked()]).toHaveLength(3)
 })
 
-/** Bytes that a record takes in an index. */
 function bytesPerRecord(records: number): number {
   const before = held()
   const index = new RecordIndex()
