@@ -12,7 +12,7 @@ import { FULL } from '../support/effort.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { failure, order } from '../support/lab.ts'
 import { describeUnless } from '../support/needs.ts'
-import { run } from '../support/run.ts'
+import { endOf, run } from '../support/run.ts'
 
 const main = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
 const folder = temporaryFolder('command-process')
@@ -62,20 +62,8 @@ function environment(changes: Readonly<Record<string, string>> = {}): NodeJS.Pro
   }
 }
 
-interface Ended {
-  readonly code: number
-  readonly stdout: string
-  readonly stderr: string
-}
-
-async function command(line: string, changes?: Readonly<Record<string, string>>): Promise<Ended> {
-  return await run(process.execPath, [main, ...line.split(' ')], {
-    env: environment(changes),
-  }).then(
-    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-    ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
-  )
-}
+const command = (line: string, changes?: Readonly<Record<string, string>>) =>
+  endOf(run(process.execPath, [main, ...line.split(' ')], { env: environment(changes) }))
 
 async function unresolved() {
   const client = shop()

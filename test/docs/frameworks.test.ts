@@ -3,17 +3,17 @@
  * installs the frameworks.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { transform } from 'esbuild'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
-import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
+import { serveSandbox } from '../../src/sandbox/http/server.ts'
+import { createSandbox } from '../../src/sandbox/index.ts'
 import { root } from '../../tools/build/ensure-built.ts'
 import { pglite } from '../stores/support/postgres-clients.ts'
+import { temporaryFolder } from '../support/folder.ts'
 import { describeUnless } from '../support/needs.ts'
 import { compiled } from './support/compile.ts'
 import { readPages } from './support/pages.ts'
@@ -39,10 +39,12 @@ const missing = ['tools/packages', 'test/engines']
   .map((path) => `npx node tools/programs/install.ts ${path}`)
   .at(0)
 
+const sandbox = createSandbox()
+const service = await serveSandbox(sandbox)
+afterAll(() => service.close())
+
 describeUnless(missing, 'docs/guide/frameworks.md', () => {
-  let sandbox: Sandbox
-  let service: SandboxServer
-  let directory: string
+  const directory = temporaryFolder('frameworks')
 
   beforeAll(async () => {
     await rm(folder, { recursive: true, force: true })
@@ -59,18 +61,14 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
       })
       await writeFile(join(folder, `${name}.mjs`), javascript)
     }
-    directory = await mkdtemp(join(tmpdir(), 'frameworks-'))
     // The blocks store their orders in a file of their working directory.
     process.chdir(directory)
-    sandbox = createSandbox()
-    service = await serveSandbox(sandbox)
     process.env['CUSTOMER_ORDERING_BASE_URL'] = service.url
     process.env['CUSTOMER_ORDERING_API_KEY'] = sandbox.apiKey
   })
   afterAll(async () => {
     process.chdir(root)
-    await service?.close()
-    for (const path of [directory, folder]) if (path) await rm(path, { recursive: true, force: true })
+    await rm(folder, { recursive: true, force: true })
   })
 
   const load = (name: string) => import(join(folder, `${name}.mjs`))

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { kyTransport } from '../../src/http/ky-transport.ts'
 import type { ClientOptions } from '../../src/options.ts'
 import { createProxy, type ProxyOptions } from '../../src/proxy/index.ts'
+import { deferred } from '../support/calls.ts'
 import { failure, Lab, order } from '../support/lab.ts'
 
 type Fault = Parameters<Lab['sandbox']['faults']['add']>[0]['action']
@@ -71,18 +72,15 @@ describe('a page behind the proxy', () => {
   })
 
   it('an order that authorize held until its page gave up is never sent later', async () => {
-    let release: (decision: boolean) => void = () => {}
-    const held = new Promise<boolean>((resolve) => {
-      release = resolve
-    })
-    const decisions = [held]
+    const held = deferred<boolean>()
+    const decisions = [held.promise]
     const { page, lab, sandbox } = shop({}, () => decisions.shift() ?? true)
     const { orders } = page({ maxRetries: 0 })
     expect(await failure(orders.create(order('r1')))).toMatchObject({ code: 'timeout', charged: 'unknown' })
     lab.runtime.jump(10 * 60_000)
     await orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
     await orders.create(order('r1'))
-    release(true)
+    held.resolve(true)
     await lab.runtime.settle()
     sandbox.expectChargedOnce('r1')
   })

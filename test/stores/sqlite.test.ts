@@ -447,79 +447,77 @@ describe('opening a file', () => {
   })
 })
 
-describe('failures', () => {
-  it('a write rejects if another process holds the lock longer than the busy timeout', async () => {
-    const store = openStore({ busyTimeout: 30 })
-    await store.insert(makeRow(1))
-    const child = await start('lock', path)
-    const reason = `the order store in ${path}: another connection kept it locked`
-    await expectFailure(() => store.insert(makeRow(2)), `Cannot write to ${reason}`, 'SQLITE_BUSY')
-    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-    await expectFailure(() => open({ busyTimeout: 30 }), `Cannot open ${reason}`)
-    const released = nextMessage(child)
-    child.send('release')
-    await released
-    expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
-  })
+it('a write rejects if another process holds the lock longer than the busy timeout', async () => {
+  const store = openStore({ busyTimeout: 30 })
+  await store.insert(makeRow(1))
+  const child = await start('lock', path)
+  const reason = `the order store in ${path}: another connection kept it locked`
+  await expectFailure(() => store.insert(makeRow(2)), `Cannot write to ${reason}`, 'SQLITE_BUSY')
+  expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+  await expectFailure(() => open({ busyTimeout: 30 }), `Cannot open ${reason}`)
+  const released = nextMessage(child)
+  child.send('release')
+  await released
+  expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+})
 
-  it('a write waits for another process that releases its lock in time', async () => {
-    const store = openStore({ busyTimeout: 30_000 })
-    const child = await start('lock', path)
-    child.send('release')
-    expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
-  })
+it('a write waits for another process that releases its lock in time', async () => {
+  const store = openStore({ busyTimeout: 30_000 })
+  const child = await start('lock', path)
+  child.send('release')
+  expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+})
 
-  it('writes reject while the disk is full, and acknowledged rows survive', async () => {
-    const { store, connection } = openWithConnection()
-    connection.exec('PRAGMA max_page_count = 40')
-    const data = 'x'.repeat(8_000)
-    const acknowledged: string[] = []
-    const insertMany = async () => {
-      for (let number = 1; number < 100; number++) {
-        await store.insert(makeRow(number, { data }))
-        acknowledged.push(makeRow(number).id)
-      }
+it('writes reject while the disk is full, and acknowledged rows survive', async () => {
+  const { store, connection } = openWithConnection()
+  connection.exec('PRAGMA max_page_count = 40')
+  const data = 'x'.repeat(8_000)
+  const acknowledged: string[] = []
+  const insertMany = async () => {
+    for (let number = 1; number < 100; number++) {
+      await store.insert(makeRow(number, { data }))
+      acknowledged.push(makeRow(number).id)
     }
-    const reason =
-      'the disk is full, or the database has reached its size limit. Free up space. Nothing was written.'
-    expect((await expectFailure(insertMany, reason, 'SQLITE_FULL')).applied).toBe(false)
-    expect(acknowledged.length).toBeGreaterThan(5)
-    const rows = await walk((options) => store.list(SCOPE, options), 10)
-    expect(rows.map(({ id }) => id).sort()).toEqual(acknowledged.sort())
-    const refused = makeRow(acknowledged.length + 1, { data })
-    await failureOf(() => store.update(nextVersion(makeRow(1, { data: data.repeat(10) })), 1))
-    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1, { data }))
-    connection.exec('PRAGMA max_page_count = 1000')
-    expect(await store.insert(refused)).toEqual({ inserted: true })
-  })
+  }
+  const reason =
+    'the disk is full, or the database has reached its size limit. Free up space. Nothing was written.'
+  expect((await expectFailure(insertMany, reason, 'SQLITE_FULL')).applied).toBe(false)
+  expect(acknowledged.length).toBeGreaterThan(5)
+  const rows = await walk((options) => store.list(SCOPE, options), 10)
+  expect(rows.map(({ id }) => id).sort()).toEqual(acknowledged.sort())
+  const refused = makeRow(acknowledged.length + 1, { data })
+  await failureOf(() => store.update(nextVersion(makeRow(1, { data: data.repeat(10) })), 1))
+  expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1, { data }))
+  connection.exec('PRAGMA max_page_count = 1000')
+  expect(await store.insert(refused)).toEqual({ inserted: true })
+})
 
-  it('a read rejects on a damaged page instead of returning wrong data', async () => {
-    const store = openStore()
-    for (const row of makeRows(50)) await store.insert({ ...row, data: 'x'.repeat(1_000) })
-    await store.close()
-    const [root] = execute("SELECT rootpage FROM sqlite_schema WHERE name = 'customer_ordering_rows'")
-    const page = Buffer.alloc(4_096, 0xa5)
-    writeSync(openSync(path, 'r+'), page, 0, page.length, (Number(root?.['rootpage']) - 1) * page.length)
-    const damaged = openStore()
-    const reason = 'the file is damaged. Stop writing to it, keep a copy'
-    await expectFailure(() => damaged.get(SCOPE, makeRow(1).id), reason, 'SQLITE_CORRUPT')
-    await failureOf(() => damaged.insert(makeRow(99)))
-  })
+it('a read rejects on a damaged page instead of returning wrong data', async () => {
+  const store = openStore()
+  for (const row of makeRows(50)) await store.insert({ ...row, data: 'x'.repeat(1_000) })
+  await store.close()
+  const [root] = execute("SELECT rootpage FROM sqlite_schema WHERE name = 'customer_ordering_rows'")
+  const page = Buffer.alloc(4_096, 0xa5)
+  writeSync(openSync(path, 'r+'), page, 0, page.length, (Number(root?.['rootpage']) - 1) * page.length)
+  const damaged = openStore()
+  const reason = 'the file is damaged. Stop writing to it, keep a copy'
+  await expectFailure(() => damaged.get(SCOPE, makeRow(1).id), reason, 'SQLITE_CORRUPT')
+  await failureOf(() => damaged.insert(makeRow(99)))
+})
 
-  it('a read rejects text that is not UTF-8 instead of replacing characters', async () => {
-    const store = openStore()
-    await store.insert(makeRow(1))
-    execute("UPDATE customer_ordering_rows SET data = CAST(x'61ff62' AS TEXT)")
-    const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
-    expect(codeOf(error)).toBe('ERR_ENCODING_INVALID_ENCODED_DATA')
-  })
+it('a read rejects text that is not UTF-8 instead of replacing characters', async () => {
+  const store = openStore()
+  await store.insert(makeRow(1))
+  execute("UPDATE customer_ordering_rows SET data = CAST(x'61ff62' AS TEXT)")
+  const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
+  expect(codeOf(error)).toBe('ERR_ENCODING_INVALID_ENCODED_DATA')
+})
 
-  it('a write rejects a number that is not an integer', async () => {
-    const store = openStore()
-    const wrong = makeRow(1, { updatedAt: 1.5 })
-    await expectFailure(() => store.insert(wrong), 'cannot store REAL value in INTEGER column')
-    expect(await store.get(SCOPE, wrong.id)).toBeUndefined()
-  })
+it('a write rejects a number that is not an integer', async () => {
+  const store = openStore()
+  const wrong = makeRow(1, { updatedAt: 1.5 })
+  await expectFailure(() => store.insert(wrong), 'cannot store REAL value in INTEGER column')
+  expect(await store.get(SCOPE, wrong.id)).toBeUndefined()
 })
 
 describe('a file that is removed while the store is open', () => {

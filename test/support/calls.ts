@@ -13,9 +13,12 @@ export async function errorOf(call: Promise<unknown>): Promise<unknown> {
 }
 
 /** A promise, and the function that resolves it. */
-export function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
-  let resolve = (): void => {}
-  const promise = new Promise<void>((done) => {
+export function deferred<T = void>(): {
+  readonly promise: Promise<T>
+  readonly resolve: (value: T) => void
+} {
+  let resolve: (value: T) => void = () => {}
+  const promise = new Promise<T>((done) => {
     resolve = done
   })
   return { promise, resolve }

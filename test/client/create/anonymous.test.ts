@@ -1,6 +1,7 @@
 import type { SettledEvent } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { readIntent } from '../../../src/orders/record/intent.ts'
+import { deferred } from '../../support/calls.ts'
 import { it, keysOf } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, type Told, told } from '../../support/lab.ts'
 import { beforeUpdates, on, storeOver } from '../../support/stores.ts'
@@ -264,17 +265,14 @@ describe('a slot that serves another order', () => {
   /** A process that is paused. The response to its order arrives long after. */
   async function answeredLate(lab: Lab) {
     const settled: SettledEvent[] = []
-    let respond: () => void = () => {}
-    const late = new Promise<void>((resolve) => {
-      respond = resolve
-    })
+    const late = deferred()
     const stopped = lab.process({
       timeout: 600_000,
       totalTimeout: 600_000,
       hooks: { onSettled: (event) => void settled.push(event) },
       fetch: async (input, init) => {
         const response = await lab.sandbox.fetch(input as string, init)
-        await late
+        await late.promise
         return response
       },
     })
@@ -282,7 +280,7 @@ describe('a slot that serves another order', () => {
     stopped.stop()
     lab.runtime.jump(10 * MINUTE)
     const answered = async (): Promise<string | undefined> => {
-      respond()
+      late.resolve()
       stopped.wake()
       return (await ending).order?.id
     }

@@ -1,5 +1,6 @@
 import { ConfigurationError, type CreateOrderRequest, InvalidRequestError } from 'customer-ordering-sdk'
 import { expect } from 'vitest'
+import { deferred } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, type Lab, order } from '../../support/lab.ts'
 import { storeOver } from '../../support/stores.ts'
@@ -76,19 +77,16 @@ it.each([
   'an invalid order is not reported as uncharged while another call places it: %s',
   async (lab, _what, before) => {
     await before(lab)
-    let write = (): void => {}
-    const gate = new Promise<void>((resolve) => {
-      write = resolve
-    })
+    const gate = deferred()
     const store = storeOver(lab.rows, {
-      insert: (row) => gate.then(() => lab.rows.insert(row)),
-      update: (row, version) => gate.then(() => lab.rows.update(row, version)),
+      insert: (row) => gate.promise.then(() => lab.rows.insert(row)),
+      update: (row, version) => gate.promise.then(() => lab.rows.update(row, version)),
     })
     const { orders } = lab.client({ store })
     const { ending } = await lab.begin(() => orders.create(order('r1')))
     const wrong = await failure(orders.create(order('r1', { quantity: -1 })))
     expect(wrong).toMatchObject({ code: 'invalid_request', charged: 'unknown', externalOrderId: 'r1' })
-    write()
+    gate.resolve()
     await ending
     lab.charged()
   },

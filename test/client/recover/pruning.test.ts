@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { CustomerOrderingClient } from '../../../src/client.ts'
 import { emptyRow } from '../../../src/orders/record/record.ts'
 import type { OrderStore, PruneOptions } from '../../../src/stores/store.ts'
-import { throwing } from '../../support/calls.ts'
+import { deferred, throwing } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { failure, Lab, order, told } from '../../support/lab.ts'
 import { faultyStore } from '../../support/stores.ts'
@@ -178,12 +178,9 @@ it('a recovery removes old records once an hour, and separately for each account
 
 it('a call that slept while its record was pruned and bought again does not write over the new record', async (lab) => {
   await lab.refused()
-  let give = (_apiKey: string): void => {}
-  const asked = new Promise<string>((resolve) => {
-    give = resolve
-  })
+  const asked = deferred<string>()
   const { ending } = await lab.begin(() =>
-    told(lab.elsewhere({ apiKey: () => asked }).orders.create(order('r1'))),
+    told(lab.elsewhere({ apiKey: () => asked.promise }).orders.create(order('r1'))),
   )
   lab.runtime.auto = false
   lab.runtime.jump(7.2 * DAY)
@@ -192,7 +189,7 @@ it('a call that slept while its record was pruned and bought again does not writ
   await lab.elsewhere().orders.recover()
   expect(await kept(lab)).toEqual(['witness'])
   const { id } = await lab.elsewhere().orders.create(order('r1'))
-  give(lab.sandbox.apiKey)
+  asked.resolve(lab.sandbox.apiKey)
   lab.runtime.auto = true
   expect((await ending).order?.id ?? id).toBe(id)
   expect((await lab.elsewhere().orders.create(order('r1'))).id).toBe(id)

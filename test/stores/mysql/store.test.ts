@@ -119,132 +119,130 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     session: 'SELECT CONNECTION_ID()',
   })
 
-  describe('transactions of other code', () => {
-    it.each([
-      ['after START TRANSACTION', ['START TRANSACTION']],
-      ['after a read of a transaction', ['START TRANSACTION', 'SELECT * FROM customer_ordering_rows']],
-      ['with autocommit = 0', ['SET autocommit = 0']],
-      ['inside an XA transaction', ["XA START 'xid'"]],
-    ])('every call rejects on a connection that was released %s', async (_, statements) => {
-      const { pool, store } = await openWithRow()
-      for (const call of callsOf(store)) {
-        // The server may still end the transaction of the last call.
-        const xid = `xid-${++xids}`
-        await leaveBehind(pool, ...statements.map((statement) => statement.replace('xid', xid)))
-        const error = await expectFailure(call, IN_TRANSACTION)
-        expect(error.applied ?? false).toBe(false)
-      }
-      // The store has closed the connection, so the pool is of use again.
-      expect(await store.get(SCOPE, makeRow(2).id)).toBeUndefined()
-      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-    })
+  it.each([
+    ['after START TRANSACTION', ['START TRANSACTION']],
+    ['after a read of a transaction', ['START TRANSACTION', 'SELECT * FROM customer_ordering_rows']],
+    ['with autocommit = 0', ['SET autocommit = 0']],
+    ['inside an XA transaction', ["XA START 'xid'"]],
+  ])('every call rejects on a connection that was released %s', async (_, statements) => {
+    const { pool, store } = await openWithRow()
+    for (const call of callsOf(store)) {
+      // The server may still end the transaction of the last call.
+      const xid = `xid-${++xids}`
+      await leaveBehind(pool, ...statements.map((statement) => statement.replace('xid', xid)))
+      const error = await expectFailure(call, IN_TRANSACTION)
+      expect(error.applied ?? false).toBe(false)
+    }
+    // The store has closed the connection, so the pool is of use again.
+    expect(await store.get(SCOPE, makeRow(2).id)).toBeUndefined()
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+  })
 
-    it('a connection of the caller rejects calls until its transaction ends', async () => {
+  it('a connection of the caller rejects calls until its transaction ends', async () => {
+    const connection = await connect()
+    const store = new MysqlStore({ client: connection })
+    await store.insert(makeRow(1))
+    await connection.query('START TRANSACTION')
+    for (const call of callsOf(store)) await expectFailure(call, IN_TRANSACTION, '1568')
+    await connection.query('ROLLBACK')
+    expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
+  })
+
+  it.each(['before the fence', 'before the statement'])(
+    'a transaction that begins %s on a shared connection puts the write in doubt',
+    async (moment) => {
       const connection = await connect()
-      const store = new MysqlStore({ client: connection })
-      await store.insert(makeRow(1))
-      await connection.query('START TRANSACTION')
-      for (const call of callsOf(store)) await expectFailure(call, IN_TRANSACTION, '1568')
-      await connection.query('ROLLBACK')
-      expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
-    })
-
-    it.each(['before the fence', 'before the statement'])(
-      'a transaction that begins %s on a shared connection puts the write in doubt',
-      async (moment) => {
-        const connection = await connect()
-        let armed = false
-        let fences = 0
-        const begin = (): void => void connection.query('START TRANSACTION')
-        const store = new MysqlStore({
-          client: {
-            query: (text) => {
-              // The store sends the second fence together with the statement.
-              if (armed && ++fences === 2 && moment === 'before the fence') begin()
-              return connection.query(text)
-            },
-            execute: (statement) => {
-              if (armed && moment === 'before the statement') begin()
-              return connection.execute(statement)
-            },
+      let armed = false
+      let fences = 0
+      const begin = (): void => void connection.query('START TRANSACTION')
+      const store = new MysqlStore({
+        client: {
+          query: (text) => {
+            // The store sends the second fence together with the statement.
+            if (armed && ++fences === 2 && moment === 'before the fence') begin()
+            return connection.query(text)
           },
-        })
-        await store.insert(makeRow(1))
-        armed = true
-        const error = await failureOf(() => store.insert(makeRow(2)))
-        expect(error.applied).toBeUndefined()
-        await expectFailure(() => store.get(SCOPE, makeRow(2).id), IN_TRANSACTION)
-        // The owner of the transaction decides.
-        armed = false
-        await connection.query('COMMIT')
-        expect(await store.get(SCOPE, makeRow(2).id)).toEqual(makeRow(2))
-      },
-    )
-
-    it('a call rejects on a connection that was released with locked tables', async () => {
-      const { pool, store } = await openWithRow()
-      await execute('CREATE TABLE theirs (id INT)')
-      await leaveBehind(pool, 'LOCK TABLES theirs READ')
-      const error = await expectFailure(() => store.insert(makeRow(2)), 'UNLOCK TABLES', '1100')
-      expect(error.applied).toBe(false)
-    })
-
-    it.each(['READ UNCOMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'])(
-      'a session at %s reads the last commit, and nothing that is not committed',
-      async (level) => {
-        const { pool, store } = await openWithRow()
-        const other = await openPool().getConnection()
-        await other.query('START TRANSACTION')
-        await other.query("UPDATE customer_ordering_rows SET version = 9, data = 'not committed'")
-        await leaveBehind(pool, `SET SESSION TRANSACTION ISOLATION LEVEL ${level}`)
-        expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-        await other.query('COMMIT')
-        expect(await store.get(SCOPE, makeRow(1).id)).toMatchObject({ version: 9 })
-      },
-    )
-
-    it('the next transaction of a pool keeps the isolation level of its session', async () => {
-      const { pool, store } = openAlone()
-      await execute('CREATE TABLE theirs (id INT)')
-      const calls: (() => Promise<unknown>)[] = [
-        () => store.migrate(),
-        () => store.insert(makeRow(1)),
-        () => store.insert(makeRow(1)),
-        () => store.update(nextVersion(makeRow(9)), 1),
-        () => store.get(SCOPE, 'id'),
-        () => execute('DROP TABLE customer_ordering_rows'),
-        () => failureOf(() => store.get(SCOPE, 'id')),
-        () => failureOf(() => new MysqlStore({ client: pool, table: 'theirs' }).migrate()),
-      ]
-      for (const call of calls) {
-        await call()
-        const connection = await pool.getConnection()
-        await connection.query('START TRANSACTION')
-        const count = async () => (await connection.query('SELECT COUNT(*) AS count FROM theirs'))[0]
-        const first = await count()
-        await execute('INSERT INTO theirs VALUES (1)')
-        expect(await count()).toEqual(first)
-        await connection.query('COMMIT')
-        connection.release()
-      }
-    })
-
-    it('the COMMIT of the store opens no transaction in a session with completion_type = CHAIN', async () => {
-      const { pool, store } = openAlone()
-      await execute('CREATE TABLE theirs (id INT)')
-      await leaveBehind(pool, 'SET completion_type = CHAIN')
-      await store.migrate()
-      await pool.query('INSERT INTO theirs VALUES (1)')
-      expect(await execute('SELECT * FROM theirs')).toEqual([{ id: 1 }])
-    })
-
-    it('a session that only reads by default writes', async () => {
-      const { pool, store } = openAlone()
-      await store.migrate()
-      await leaveBehind(pool, 'SET SESSION TRANSACTION READ ONLY')
+          execute: (statement) => {
+            if (armed && moment === 'before the statement') begin()
+            return connection.execute(statement)
+          },
+        },
+      })
       await store.insert(makeRow(1))
+      armed = true
+      const error = await failureOf(() => store.insert(makeRow(2)))
+      expect(error.applied).toBeUndefined()
+      await expectFailure(() => store.get(SCOPE, makeRow(2).id), IN_TRANSACTION)
+      // The owner of the transaction decides.
+      armed = false
+      await connection.query('COMMIT')
+      expect(await store.get(SCOPE, makeRow(2).id)).toEqual(makeRow(2))
+    },
+  )
+
+  it('a call rejects on a connection that was released with locked tables', async () => {
+    const { pool, store } = await openWithRow()
+    await execute('CREATE TABLE theirs (id INT)')
+    await leaveBehind(pool, 'LOCK TABLES theirs READ')
+    const error = await expectFailure(() => store.insert(makeRow(2)), 'UNLOCK TABLES', '1100')
+    expect(error.applied).toBe(false)
+  })
+
+  it.each(['READ UNCOMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'])(
+    'a session at %s reads the last commit, and nothing that is not committed',
+    async (level) => {
+      const { pool, store } = await openWithRow()
+      const other = await openPool().getConnection()
+      await other.query('START TRANSACTION')
+      await other.query("UPDATE customer_ordering_rows SET version = 9, data = 'not committed'")
+      await leaveBehind(pool, `SET SESSION TRANSACTION ISOLATION LEVEL ${level}`)
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-    })
+      await other.query('COMMIT')
+      expect(await store.get(SCOPE, makeRow(1).id)).toMatchObject({ version: 9 })
+    },
+  )
+
+  it('the next transaction of a pool keeps the isolation level of its session', async () => {
+    const { pool, store } = openAlone()
+    await execute('CREATE TABLE theirs (id INT)')
+    const calls: (() => Promise<unknown>)[] = [
+      () => store.migrate(),
+      () => store.insert(makeRow(1)),
+      () => store.insert(makeRow(1)),
+      () => store.update(nextVersion(makeRow(9)), 1),
+      () => store.get(SCOPE, 'id'),
+      () => execute('DROP TABLE customer_ordering_rows'),
+      () => failureOf(() => store.get(SCOPE, 'id')),
+      () => failureOf(() => new MysqlStore({ client: pool, table: 'theirs' }).migrate()),
+    ]
+    for (const call of calls) {
+      await call()
+      const connection = await pool.getConnection()
+      await connection.query('START TRANSACTION')
+      const count = async () => (await connection.query('SELECT COUNT(*) AS count FROM theirs'))[0]
+      const first = await count()
+      await execute('INSERT INTO theirs VALUES (1)')
+      expect(await count()).toEqual(first)
+      await connection.query('COMMIT')
+      connection.release()
+    }
+  })
+
+  it('the COMMIT of the store opens no transaction in a session with completion_type = CHAIN', async () => {
+    const { pool, store } = openAlone()
+    await execute('CREATE TABLE theirs (id INT)')
+    await leaveBehind(pool, 'SET completion_type = CHAIN')
+    await store.migrate()
+    await pool.query('INSERT INTO theirs VALUES (1)')
+    expect(await execute('SELECT * FROM theirs')).toEqual([{ id: 1 }])
+  })
+
+  it('a session that only reads by default writes', async () => {
+    const { pool, store } = openAlone()
+    await store.migrate()
+    await leaveBehind(pool, 'SET SESSION TRANSACTION READ ONLY')
+    await store.insert(makeRow(1))
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
   })
 
   it.each([{ waitForConnections: false }, { queueLimit: 1 }])(

@@ -87,145 +87,143 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     return Number(/calls=(\d+)/.exec(counted ?? '')?.[1] ?? 0)
   }
 
-  describe('the inspection of the server', () => {
-    it.each(CLIENTS)(
-      'a server without an append-only file is rejected until it has one, through %s',
-      async (name) => {
-        const store = await storeWith(name)
-        await configure('appendonly', 'no')
-        for (const call of [() => store.insert(makeRow(1)), () => store.get(SCOPE, makeRow(1).id)]) {
-          await expectFailure(call, 'with its setting `appendonly no`')
-        }
-        expect(await servers().ask('dbsize')).toEqual(['0'])
-        const assuming = await storeWith(name, { persistence: 'assume' })
-        expect(await assuming.insert(makeRow(2))).toEqual({ inserted: true })
-        await configure('appendonly', 'yes')
-        expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
-      },
-    )
-
-    // docs/decisions/redis-appendfsync.md explains why the store does not check it.
-    it('the store accepts `appendfsync everysec`, which it cannot distinguish from `always`', async () => {
-      await configure('appendfsync', 'everysec')
-      expect(await (await storeWith('node-redis')).insert(makeRow(1))).toEqual({ inserted: true })
-      expect((await servers().ask('info', 'everything')).join()).not.toMatch(/everysec|appendfsync/)
-      const [answer] = await servers().ask('eval', "return redis.call('CONFIG', 'GET', 'appendfsync')", 0)
-      expect(answer).toContain('This Redis command is not allowed from script')
-    })
-
-    it('the store rejects an eviction policy that removes any key, and accepts policies for keys that expire', async () => {
-      const store = await storeWith('node-redis')
-      await configure('maxmemory-policy', 'allkeys-lru')
-      await expectFailure(() => store.insert(makeRow(1)), 'with its setting `maxmemory-policy allkeys-lru`')
-      const assuming = await storeWith('node-redis', { eviction: 'assume' })
-      expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
-      await configure('maxmemory-policy', 'volatile-lru')
-      expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
-    })
-
-    it('the store rejects a replica, even one that became a replica later', async () => {
-      const [store, later] = [await storeWith('ioredis'), await storeWith('ioredis')]
-      await store.insert(makeRow(1))
-      await warm(store)
-      await servers().ask('replicaof', '127.0.0.1', '1')
-      await expectFailure(() => later.get(SCOPE, 'id'), 'it is a replica. Connect the client to the primary.')
-      for (const { applied } of await expectFailures(callsOf(store), 'is a replica'))
-        expect(applied).toBeUndefined()
-    })
-
-    it.each(CLIENTS)(
-      'what a replica does not contain proves nothing, even if the store checks nothing, through %s',
-      async (name) => {
-        const store = await storeWith(name, { persistence: 'assume', eviction: 'assume' })
-        await expectLaggingCopyIsNotBelieved(store, async () => {
-          await servers().ask('flushall')
-          await servers().ask('replicaof', '127.0.0.1', '1')
-        })
-        // A refusal by a replica does not prove that an earlier attempt wrote nothing.
-        expect((await failureOf(() => store.insert(makeRow(2)))).applied).toBeUndefined()
-      },
-    )
-
-    it('the error names the override if the user may not call INFO', async () => {
-      await servers().ask('acl', 'setuser', 'default', '-info')
-      const client = await clientOf('ioredis', { enableReadyCheck: false })
-      const store = new RedisStore({ client })
-      const reason = 'INFO does not return `aof_enabled`. Make sure that the server has `appendonly yes`'
-      await expectFailure(() => store.insert(makeRow(1)), reason)
-      const assuming = new RedisStore({ client, persistence: 'assume', eviction: 'assume' })
-      expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
-    })
-
-    it.each(CLIENTS)('the store inspects the server again after a reconnect, through %s', async (name) => {
-      const proxy = await openProxy()
-      const client = await clientOf(name, { commandTimeout: 10_000 }, proxy.port)
-      const store = new RedisStore({ client })
-      await store.insert(makeRow(1))
-      await warm(store)
+  it.each(CLIENTS)(
+    'a server without an append-only file is rejected until it has one, through %s',
+    async (name) => {
+      const store = await storeWith(name)
       await configure('appendonly', 'no')
-      expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
-      const connected = new Promise<void>((resolve) => client.on?.('ready', resolve))
-      proxy.loseNextAnswer()
-      await store.get(SCOPE, 'any').catch(() => {})
-      await connected
-      for (const row of [makeRow(3), makeRow(4)])
-        await expectFailure(() => store.insert(row), 'with its setting `appendonly no`')
-      expect(await store.insert(makeRow(1)).catch(({ message }) => message)).toContain('appendonly')
+      for (const call of [() => store.insert(makeRow(1)), () => store.get(SCOPE, makeRow(1).id)]) {
+        await expectFailure(call, 'with its setting `appendonly no`')
+      }
+      expect(await servers().ask('dbsize')).toEqual(['0'])
+      const assuming = await storeWith(name, { persistence: 'assume' })
+      expect(await assuming.insert(makeRow(2))).toEqual({ inserted: true })
       await configure('appendonly', 'yes')
-      expect(await store.insert(makeRow(3))).toEqual({ inserted: true })
-    })
+      expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+    },
+  )
 
-    it('the store inspects a restarted server before it writes, even if the client reports no reconnect', async () => {
-      const client = (await clientOf('node-redis')) as NodeRedis
-      const silent: RedisClient = {
-        eval: (...parameters: Parameters<NodeRedis['eval']>) => client.eval(...parameters),
-        evalSha: (...parameters: Parameters<NodeRedis['eval']>) => client.evalSha(...parameters),
-      }
-      const store = new RedisStore({ client: silent })
-      await store.insert(makeRow(1))
-      await configure('maxmemory-policy', 'allkeys-lru')
-      // A restarted server forgets its scripts.
-      await servers().ask('script', 'flush')
-      await expectFailure(() => store.insert(makeRow(2)), 'allkeys-lru')
-      expect(await servers().ask('keys', '*:row:*')).toHaveLength(1)
-    })
+  // docs/decisions/redis-appendfsync.md explains why the store does not check it.
+  it('the store accepts `appendfsync everysec`, which it cannot distinguish from `always`', async () => {
+    await configure('appendfsync', 'everysec')
+    expect(await (await storeWith('node-redis')).insert(makeRow(1))).toEqual({ inserted: true })
+    expect((await servers().ask('info', 'everything')).join()).not.toMatch(/everysec|appendfsync/)
+    const [answer] = await servers().ask('eval', "return redis.call('CONFIG', 'GET', 'appendfsync')", 0)
+    expect(answer).toContain('This Redis command is not allowed from script')
+  })
 
-    it('the store inspects the server again every hour', async () => {
-      const store = await storeWith('node-redis')
-      const clock = vi.spyOn(performance, 'now').mockReturnValue(0)
-      onTestFinished(() => clock.mockRestore())
-      await store.insert(makeRow(1))
-      await warm(store)
-      await configure('appendonly', 'no')
-      clock.mockReturnValue(3_599_999)
-      expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
-      clock.mockReturnValue(3_600_000)
-      await expectFailure(() => store.insert(makeRow(3)), 'appendonly no')
-    })
+  it('the store rejects an eviction policy that removes any key, and accepts policies for keys that expire', async () => {
+    const store = await storeWith('node-redis')
+    await configure('maxmemory-policy', 'allkeys-lru')
+    await expectFailure(() => store.insert(makeRow(1)), 'with its setting `maxmemory-policy allkeys-lru`')
+    const assuming = await storeWith('node-redis', { eviction: 'assume' })
+    expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
+    await configure('maxmemory-policy', 'volatile-lru')
+    expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+  })
 
-    it('close removes every listener from the client', async () => {
-      const client = await clientOf('ioredis')
-      const listeners = () => (client as unknown as EventEmitter).listenerCount('ready')
-      const before = listeners()
-      for (let count = 0; count < 20; count++) {
-        const store = new RedisStore({ client })
-        await store.get(SCOPE, 'any')
-        await store.close()
-      }
-      expect(listeners()).toBe(before)
-    })
+  it('the store rejects a replica, even one that became a replica later', async () => {
+    const [store, later] = [await storeWith('ioredis'), await storeWith('ioredis')]
+    await store.insert(makeRow(1))
+    await warm(store)
+    await servers().ask('replicaof', '127.0.0.1', '1')
+    await expectFailure(() => later.get(SCOPE, 'id'), 'it is a replica. Connect the client to the primary.')
+    for (const { applied } of await expectFailures(callsOf(store), 'is a replica'))
+      expect(applied).toBeUndefined()
+  })
 
-    it('the store inspects the server once for each scope', async () => {
-      const store = await storeWith('node-redis')
-      const other = await storeWith('node-redis')
-      await other.insert(makeRow(9))
-      await warm(other)
-      await servers().ask('config', 'resetstat')
-      await Promise.all([1, 2, 3].map((number) => store.insert(makeRow(number))))
-      await store.get('another scope', 'id')
-      const [sections, scopes] = [3, 2]
-      expect(await countOf('info')).toBe(sections * scopes)
-    })
+  it.each(CLIENTS)(
+    'what a replica does not contain proves nothing, even if the store checks nothing, through %s',
+    async (name) => {
+      const store = await storeWith(name, { persistence: 'assume', eviction: 'assume' })
+      await expectLaggingCopyIsNotBelieved(store, async () => {
+        await servers().ask('flushall')
+        await servers().ask('replicaof', '127.0.0.1', '1')
+      })
+      // A refusal by a replica does not prove that an earlier attempt wrote nothing.
+      expect((await failureOf(() => store.insert(makeRow(2)))).applied).toBeUndefined()
+    },
+  )
+
+  it('the error names the override if the user may not call INFO', async () => {
+    await servers().ask('acl', 'setuser', 'default', '-info')
+    const client = await clientOf('ioredis', { enableReadyCheck: false })
+    const store = new RedisStore({ client })
+    const reason = 'INFO does not return `aof_enabled`. Make sure that the server has `appendonly yes`'
+    await expectFailure(() => store.insert(makeRow(1)), reason)
+    const assuming = new RedisStore({ client, persistence: 'assume', eviction: 'assume' })
+    expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
+  })
+
+  it.each(CLIENTS)('the store inspects the server again after a reconnect, through %s', async (name) => {
+    const proxy = await openProxy()
+    const client = await clientOf(name, { commandTimeout: 10_000 }, proxy.port)
+    const store = new RedisStore({ client })
+    await store.insert(makeRow(1))
+    await warm(store)
+    await configure('appendonly', 'no')
+    expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+    const connected = new Promise<void>((resolve) => client.on?.('ready', resolve))
+    proxy.loseNextAnswer()
+    await store.get(SCOPE, 'any').catch(() => {})
+    await connected
+    for (const row of [makeRow(3), makeRow(4)])
+      await expectFailure(() => store.insert(row), 'with its setting `appendonly no`')
+    expect(await store.insert(makeRow(1)).catch(({ message }) => message)).toContain('appendonly')
+    await configure('appendonly', 'yes')
+    expect(await store.insert(makeRow(3))).toEqual({ inserted: true })
+  })
+
+  it('the store inspects a restarted server before it writes, even if the client reports no reconnect', async () => {
+    const client = (await clientOf('node-redis')) as NodeRedis
+    const silent: RedisClient = {
+      eval: (...parameters: Parameters<NodeRedis['eval']>) => client.eval(...parameters),
+      evalSha: (...parameters: Parameters<NodeRedis['eval']>) => client.evalSha(...parameters),
+    }
+    const store = new RedisStore({ client: silent })
+    await store.insert(makeRow(1))
+    await configure('maxmemory-policy', 'allkeys-lru')
+    // A restarted server forgets its scripts.
+    await servers().ask('script', 'flush')
+    await expectFailure(() => store.insert(makeRow(2)), 'allkeys-lru')
+    expect(await servers().ask('keys', '*:row:*')).toHaveLength(1)
+  })
+
+  it('the store inspects the server again every hour', async () => {
+    const store = await storeWith('node-redis')
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(0)
+    onTestFinished(() => clock.mockRestore())
+    await store.insert(makeRow(1))
+    await warm(store)
+    await configure('appendonly', 'no')
+    clock.mockReturnValue(3_599_999)
+    expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+    clock.mockReturnValue(3_600_000)
+    await expectFailure(() => store.insert(makeRow(3)), 'appendonly no')
+  })
+
+  it('close removes every listener from the client', async () => {
+    const client = await clientOf('ioredis')
+    const listeners = () => (client as unknown as EventEmitter).listenerCount('ready')
+    const before = listeners()
+    for (let count = 0; count < 20; count++) {
+      const store = new RedisStore({ client })
+      await store.get(SCOPE, 'any')
+      await store.close()
+    }
+    expect(listeners()).toBe(before)
+  })
+
+  it('the store inspects the server once for each scope', async () => {
+    const store = await storeWith('node-redis')
+    const other = await storeWith('node-redis')
+    await other.insert(makeRow(9))
+    await warm(other)
+    await servers().ask('config', 'resetstat')
+    await Promise.all([1, 2, 3].map((number) => store.insert(makeRow(number))))
+    await store.get('another scope', 'id')
+    const [sections, scopes] = [3, 2]
+    expect(await countOf('info')).toBe(sections * scopes)
   })
 
   describe.each(CLIENTS)('scripts through %s', (name) => {
@@ -365,94 +363,92 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     )
   })
 
-  describe('failures', () => {
-    it.each(CLIENTS)('connection failures reveal no address and no password, through %s', async (name) => {
-      const server = await RedisServers.start('single')
-      await server.ask('acl', 'setuser', 'shop', 'on', '>correct-horse', '~*', '+@all')
-      const options = { username: 'shop', password: 'correct-horse' }
-      // Fail immediately instead of waiting for a reconnect.
-      const hasty = name === 'ioredis' ? { maxRetriesPerRequest: 0 } : { disableOfflineQueue: true }
-      const store = new RedisStore({ client: await clientOf(name, { ...options, ...hasty }, server.port) })
-      await store.insert(makeRow(1))
-      await server.stop()
-      // The first call may still see the end of the connection. The second finds no connection.
-      for (const _ of [1, 2]) {
-        const reason = /^Cannot read from the order store in Redis: the client is not connected/
-        const error = await expectFailure(() => store.get(SCOPE, makeRow(1).id), reason)
-        const shown = inspect(error, { depth: 9, showHidden: true })
-        expect(shown).not.toMatch(/correct-horse|127\.0\.0\.1/)
-        expect(shown).not.toContain(String(server.port))
-      }
-    })
+  it.each(CLIENTS)('connection failures reveal no address and no password, through %s', async (name) => {
+    const server = await RedisServers.start('single')
+    await server.ask('acl', 'setuser', 'shop', 'on', '>correct-horse', '~*', '+@all')
+    const options = { username: 'shop', password: 'correct-horse' }
+    // Fail immediately instead of waiting for a reconnect.
+    const hasty = name === 'ioredis' ? { maxRetriesPerRequest: 0 } : { disableOfflineQueue: true }
+    const store = new RedisStore({ client: await clientOf(name, { ...options, ...hasty }, server.port) })
+    await store.insert(makeRow(1))
+    await server.stop()
+    // The first call may still see the end of the connection. The second finds no connection.
+    for (const _ of [1, 2]) {
+      const reason = /^Cannot read from the order store in Redis: the client is not connected/
+      const error = await expectFailure(() => store.get(SCOPE, makeRow(1).id), reason)
+      const shown = inspect(error, { depth: 9, showHidden: true })
+      expect(shown).not.toMatch(/correct-horse|127\.0\.0\.1/)
+      expect(shown).not.toContain(String(server.port))
+    }
+  })
 
-    it('a permission failure names the missing permission, and writes nothing partially', async () => {
-      const needed = 'eval evalsha get getrange set del persist zadd zrem zrangebylex info'.split(' ')
-      const user = (...rules: string[]) => servers().ask('acl', 'setuser', 'shop', ...rules)
-      await user('reset', 'on', '>word', '~customer-ordering:*', ...needed.map((command) => `+${command}`))
-      const client = await clientOf('ioredis', { username: 'shop', password: 'word' })
-      const store = new RedisStore({ client })
-      await insertAll(store, makeRows(3))
-      for (const command of ['set', 'zadd', 'zrem', 'getrange']) {
-        await user(`-${command}`)
-        const next = nextVersion(makeRow(1), CREATED)
-        const reason = 'lacks a permission. Allow it to run EVAL, EVALSHA, GET,'
-        await expectFailure(() => store.update(next, 1), reason)
-        await user(`+${command}`)
-        expect(await store.get(SCOPE, next.id)).toEqual(makeRow(1))
-        expect(await walk((options) => store.listOpen(SCOPE, options), 9)).toHaveLength(3)
-        expect(await servers().ask('keys', '*created')).toEqual([])
-      }
-      await mustUpdate(store, nextVersion(makeRow(1), CREATED))
-      expect(await walk((options) => store.list(SCOPE, options), 2)).toHaveLength(3)
-      expect(await store.prune(SCOPE, EVERYTHING)).toBe(1)
-      const elsewhere = new RedisStore({ client, prefix: 'theirs:' })
-      expect((await failureOf(() => elsewhere.get(SCOPE, 'id'))).cause).toMatchObject({ code: 'NOPERM' })
-    })
+  it('a permission failure names the missing permission, and writes nothing partially', async () => {
+    const needed = 'eval evalsha get getrange set del persist zadd zrem zrangebylex info'.split(' ')
+    const user = (...rules: string[]) => servers().ask('acl', 'setuser', 'shop', ...rules)
+    await user('reset', 'on', '>word', '~customer-ordering:*', ...needed.map((command) => `+${command}`))
+    const client = await clientOf('ioredis', { username: 'shop', password: 'word' })
+    const store = new RedisStore({ client })
+    await insertAll(store, makeRows(3))
+    for (const command of ['set', 'zadd', 'zrem', 'getrange']) {
+      await user(`-${command}`)
+      const next = nextVersion(makeRow(1), CREATED)
+      const reason = 'lacks a permission. Allow it to run EVAL, EVALSHA, GET,'
+      await expectFailure(() => store.update(next, 1), reason)
+      await user(`+${command}`)
+      expect(await store.get(SCOPE, next.id)).toEqual(makeRow(1))
+      expect(await walk((options) => store.listOpen(SCOPE, options), 9)).toHaveLength(3)
+      expect(await servers().ask('keys', '*created')).toEqual([])
+    }
+    await mustUpdate(store, nextVersion(makeRow(1), CREATED))
+    expect(await walk((options) => store.list(SCOPE, options), 2)).toHaveLength(3)
+    expect(await store.prune(SCOPE, EVERYTHING)).toBe(1)
+    const elsewhere = new RedisStore({ client, prefix: 'theirs:' })
+    expect((await failureOf(() => elsewhere.get(SCOPE, 'id'))).cause).toMatchObject({ code: 'NOPERM' })
+  })
 
-    it('the store writes nothing if the server has too few replicas', async () => {
-      await configure('min-replicas-to-write', '1')
-      const error = await failureOf(async () => (await storeWith('node-redis')).insert(makeRow(1)))
-      expect(error).toMatchObject({ applied: false, cause: { code: 'NOREPLICAS' } })
-      expect(await servers().ask('dbsize')).toEqual(['0'])
-    })
+  it('the store writes nothing if the server has too few replicas', async () => {
+    await configure('min-replicas-to-write', '1')
+    const error = await failureOf(async () => (await storeWith('node-redis')).insert(makeRow(1)))
+    expect(error).toMatchObject({ applied: false, cause: { code: 'NOREPLICAS' } })
+    expect(await servers().ask('dbsize')).toEqual(['0'])
+  })
 
-    it.each([
-      // A primary that has lost its replicas may have been replaced, so its rows prove nothing.
-      ['min-replicas-to-write', '1', 'unknown', '0', 'fewer replicas'],
-      ['maxmemory', '1', 'no', '0', 'memory is full'],
-    ])(
-      'if the server has %s %s, `charged` of a new order is %s, and no request is sent',
-      async (name, bad, charged, good, reason) => {
-        const { sandbox, client } = shopOver(await storeWith('node-redis'))
-        await configure(name, bad)
-        const error = await expectFailure(() => client.orders.create(order('r1')), reason)
-        expect(error.charged).toBe(charged)
-        expect(sandbox.requests).toEqual([])
-        await configure(name, good)
-        await client.orders.create(order('r1'))
-        sandbox.expectChargedOnce('r1')
-      },
-    )
+  it.each([
+    // A primary that has lost its replicas may have been replaced, so its rows prove nothing.
+    ['min-replicas-to-write', '1', 'unknown', '0', 'fewer replicas'],
+    ['maxmemory', '1', 'no', '0', 'memory is full'],
+  ])(
+    'if the server has %s %s, `charged` of a new order is %s, and no request is sent',
+    async (name, bad, charged, good, reason) => {
+      const { sandbox, client } = shopOver(await storeWith('node-redis'))
+      await configure(name, bad)
+      const error = await expectFailure(() => client.orders.create(order('r1')), reason)
+      expect(error.charged).toBe(charged)
+      expect(sandbox.requests).toEqual([])
+      await configure(name, good)
+      await client.orders.create(order('r1'))
+      sandbox.expectChargedOnce('r1')
+    },
+  )
 
-    it('the store rejects a client inside a transaction', async () => {
-      const client = (await clientOf('ioredis')) as Ioredis
-      const store = new RedisStore({ client })
-      await store.get(SCOPE, 'warm')
-      await client.multi({ pipeline: false })
-      await expectFailure(() => store.insert(makeRow(1)), 'Pass a client that is not inside a transaction')
-    })
+  it('the store rejects a client inside a transaction', async () => {
+    const client = (await clientOf('ioredis')) as Ioredis
+    const store = new RedisStore({ client })
+    await store.get(SCOPE, 'warm')
+    await client.multi({ pipeline: false })
+    await expectFailure(() => store.insert(makeRow(1)), 'Pass a client that is not inside a transaction')
+  })
 
-    it('the store rejects a foreign value under one of its keys', async () => {
-      const store = await storeWith('ioredis')
-      await insertAll(store, [makeRow(1)])
-      const [key = ''] = await servers().ask('keys', '*:row:*')
-      await servers().ask('set', key, 'theirs')
-      const writes = [() => store.insert(makeRow(1)), () => store.update(nextVersion(makeRow(1)), 1)]
-      await expectFailures([...readsOf(store), ...writes], 'contains a row that it did not write')
-      await servers().ask('set', key.replace(/row:.*/, 'list'), 'theirs')
-      const error = await failureOf(() => store.list(SCOPE, { limit: 1 }))
-      expect(error.cause).toMatchObject({ code: 'WRONGTYPE' })
-    })
+  it('the store rejects a foreign value under one of its keys', async () => {
+    const store = await storeWith('ioredis')
+    await insertAll(store, [makeRow(1)])
+    const [key = ''] = await servers().ask('keys', '*:row:*')
+    await servers().ask('set', key, 'theirs')
+    const writes = [() => store.insert(makeRow(1)), () => store.update(nextVersion(makeRow(1)), 1)]
+    await expectFailures([...readsOf(store), ...writes], 'contains a row that it did not write')
+    await servers().ask('set', key.replace(/row:.*/, 'list'), 'theirs')
+    const error = await failureOf(() => store.list(SCOPE, { limit: 1 }))
+    expect(error.cause).toMatchObject({ code: 'WRONGTYPE' })
   })
 
   describe('clients with unusual settings', () => {

@@ -14,7 +14,6 @@ export interface PgPooledClient extends PgClient {
 
 export interface PgPool extends PostgresClient {
   readonly totalCount: number
-  readonly idleCount: number
   connect(): Promise<PgPooledClient>
   end(): Promise<void>
   on(event: 'error' | 'connect', listener: (subject: never) => void): unknown
