@@ -1,18 +1,13 @@
 import type { Server } from 'node:http'
-import { createServer } from 'node:net'
 import tls from 'node:tls'
 import { onTestFinished } from 'vitest'
 import type { AttemptResult } from '../../src/http/attempt.ts'
 import { AUTHORITY } from '../support/certificates.ts'
+import { freePort } from '../support/free-port.ts'
 import { listening } from '../support/raw-server.ts'
 
 /** An address without a listener: a port that was free a moment ago. */
-export async function refusing(): Promise<string> {
-  const server = createServer()
-  const port = await listening(server)
-  await new Promise((resolve) => server.close(resolve))
-  return `http://127.0.0.1:${port}`
-}
+export const refusing = async (): Promise<string> => `http://127.0.0.1:${await freePort()}`
 
 /** Serves until the test ends, and returns the host with its port. */
 export async function serving(server: Server): Promise<string> {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { RedisServers } from '../../stores/support/redis.ts'
 import { SqlServer } from '../../stores/support/sql-server.ts'
-import { temporaryFolder, Workerd } from '../../stores/workers/workerd.ts'
+import { Workerd } from '../../stores/workers/workerd.ts'
 import { bundleOf } from '../simulation/bundle.ts'
 import type { StoreAddress, StoreName } from './open-store.ts'
 
@@ -76,7 +76,7 @@ async function start(name: StoreName): Promise<Omit<SharedStore, 'program'>> {
     }
     case 'd1':
     case 'object': {
-      const { folder, remove } = temporaryFolder()
+      const folder = mkdtempSync(join(tmpdir(), 'workerd-'))
       let workerd = await Workerd.start({ folder })
       const url = await workerd.url
       return {
@@ -89,7 +89,7 @@ async function start(name: StoreName): Promise<Omit<SharedStore, 'program'>> {
         },
         stop: async () => {
           await workerd.kill()
-          remove()
+          rmSync(folder, { recursive: true, force: true })
         },
       }
     }

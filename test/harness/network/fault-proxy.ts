@@ -127,10 +127,6 @@ export async function faultProxy(target: string, callbacks: Callbacks): Promise<
   }
   let server: Server = createServer({ allowHalfOpen: true }, onSocket)
   const port = await listening(server)
-  const closed = (): Promise<void> =>
-    new Promise((resolve) => {
-      server.close(() => resolve())
-    })
 
   const proxy: FaultProxy = {
     url: `http://127.0.0.1:${port}`,
@@ -155,7 +151,7 @@ export async function faultProxy(target: string, callbacks: Callbacks): Promise<
     },
     close: async () => {
       for (const socket of sockets) socket.destroy()
-      if (server.listening) await closed()
+      if (server.listening) await new Promise((resolve) => server.close(resolve))
     },
   }
   return proxy

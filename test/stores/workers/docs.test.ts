@@ -5,8 +5,9 @@ import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../../src/sandbox/index.ts'
 import { root } from '../../../tools/build/ensure-built.ts'
 import { programsOf } from '../../docs/support/pages.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { describeWith } from '../support/services.ts'
-import { bundleWorker, type Miniflare, miniflare, temporaryFolder } from './workerd.ts'
+import { bundleWorker, type Miniflare, miniflare } from './workerd.ts'
 
 const folder = join(root, '.tmp/worker-docs')
 
@@ -32,8 +33,7 @@ describeWith('clients', 'the workers that the documentation shows', () => {
     const sandbox = createSandbox()
     const service = await serveSandbox(sandbox)
     ends.push(() => service.close())
-    const { folder: disk, remove } = temporaryFolder()
-    ends.push(remove)
+    const disk = temporaryFolder('workerd', (remove) => ends.push(remove))
     const contents = await bundleWorker(entry)
     const run = (useSQLite = true): Miniflare => {
       const started = miniflare({

@@ -3,21 +3,22 @@ import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { createSandbox, type Sandbox } from '../../../src/sandbox/index.ts'
 import { makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { during } from '../support/during.ts'
 import { callsOf, expectFailure, expectFailures } from '../support/failures.ts'
 import { describeWith } from '../support/services.ts'
 import { behavesAsSqlStore } from '../support/sql-store.ts'
 import type { Place, StoreKind } from './platform.ts'
-import { temporaryFolder, Workerd } from './workerd.ts'
+import { Workerd } from './workerd.ts'
 
 describeWith('clients', 'stores of Cloudflare Workers', () => {
+  const folder = temporaryFolder('workerd')
   const running = during(
     async () => {
-      const { folder, remove } = temporaryFolder()
       const sandbox: Sandbox = createSandbox()
       const service = await serveSandbox(sandbox)
       const workerd = await Workerd.start({ folder, baseUrl: service.url, apiKey: sandbox.apiKey })
-      return { workerd, sandbox, stop: () => Promise.all([workerd.kill(), service.close()]).then(remove) }
+      return { workerd, sandbox, stop: () => Promise.all([workerd.kill(), service.close()]) }
     },
     ({ stop }) => stop(),
   )

@@ -1,10 +1,9 @@
 /** Workers of Cloudflare's own runtime on this machine, with D1 and Durable Objects on its disk. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import type { OrderStore } from '../../../src/stores/store.ts'
+import { temporaryFolder } from '../../support/folder.ts'
 import { during } from '../support/during.ts'
 import { engine } from '../support/engines.ts'
 import { type Place, type Reply, resultOf, type Task, workerStore } from './platform.ts'
@@ -107,22 +106,11 @@ export class Workerd {
   }
 }
 
-export function temporaryFolder(): { readonly folder: string; remove(): void } {
-  const folder = mkdtempSync(join(tmpdir(), 'workerd-'))
-  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
-}
-
 /** A workerd that runs during the tests of a `describe`. */
 export const runningWorkerd = (): (() => Workerd) => {
-  const running = during(
-    async () => {
-      const { folder, remove } = temporaryFolder()
-      return { workerd: await Workerd.start({ folder }), remove }
-    },
-    async ({ workerd, remove }) => {
-      await workerd.kill()
-      remove()
-    },
+  const folder = temporaryFolder('workerd')
+  return during(
+    () => Workerd.start({ folder }),
+    (workerd) => workerd.kill(),
   )
-  return () => running().workerd
 }
