@@ -15,7 +15,8 @@ export const LIKE_A_KEY = 16
  */
 export function redact(text: string, secrets: Iterable<string>, shortest = 0): string {
   const least = Math.max(1, shortest)
-  const keys = [...secrets].filter(({ length }) => length >= least && length <= text.length)
+  const keys: string[] = []
+  for (const key of secrets) if (key.length >= least && key.length <= text.length) keys.push(key)
   if (keys.length === 0) return text
   const name = keys.join('\n')
   let pattern = patterns.get(name)
@@ -39,7 +40,10 @@ const patterns = new Map<string, RegExp>()
 const MAX_PATTERNS = 8
 
 function formsOf(secret: string): string[] {
-  const hex = Array.from(secret, hexOf).join('')
+  const forms = [secret]
+  let hex = ''
+  // Keys are ASCII, so each character is one byte.
+  for (const character of secret) hex += character.charCodeAt(0).toString(16)
   const encoded = [hex, hex.toUpperCase()]
   // Base64 encodes groups of three bytes. If the key is encoded within a longer string, as in `Basic`
   // credentials, some characters depend only on the key and on the number of bytes before it in its
@@ -50,12 +54,8 @@ function formsOf(secret: string): string[] {
     encoded.push(own, own.replaceAll('+', '-').replaceAll('/', '_'))
   }
   // Omits the encoded forms of very short keys, which would match parts of unrelated strings.
-  return [...encoded.filter(({ length }) => length >= 8), secret]
-}
-
-/** Keys are ASCII, so each character is one byte. */
-function hexOf(character: string): string {
-  return character.charCodeAt(0).toString(16)
+  for (const form of encoded) if (form.length >= 8) forms.push(form)
+  return forms
 }
 
 /**
@@ -63,7 +63,7 @@ function hexOf(character: string): string {
  * `\"` and `\\\"`. .NET writes `+` as `\u002B`, and Gson `=` as `\u003d`.
  */
 function orEscaped(character: string): string {
-  const hex = hexOf(character)
+  const hex = character.charCodeAt(0).toString(16)
   return `\\\\{0,4}(?:\\${character}|(?:%|u00)(?:${hex}|${hex.toUpperCase()}))`
 }
 

@@ -6,6 +6,8 @@ const SOURCE = new URL('../../src/', import.meta.url).href
 
 export interface CreatePath {
   readonly files: readonly string[]
+  /** Number of functions. */
+  readonly functions: number
 }
 
 /**
@@ -26,10 +28,13 @@ export async function pathOfCreate(): Promise<CreatePath> {
   await client.orders.create({ serviceId, target: '@you', quantity, metadata: { externalOrderId: 'o1' } })
   const { result } = await session.post('Profiler.takePreciseCoverage')
   session.disconnect()
+  let count = 0
   const files = result.flatMap(({ url, functions }) => {
     const file = url.slice(SOURCE.length)
-    const isOurs = url.startsWith(SOURCE) && !file.startsWith('sandbox/')
-    return isOurs && functions.some(({ ranges }) => (ranges[0]?.count ?? 0) > 0) ? [file] : []
+    if (!url.startsWith(SOURCE) || file.startsWith('sandbox/')) return []
+    const run = functions.filter(({ ranges }) => (ranges[0]?.count ?? 0) > 0)
+    count += run.length
+    return run.length > 0 ? [file] : []
   })
-  return { files: files.sort() }
+  return { files: files.sort(), functions: count }
 }

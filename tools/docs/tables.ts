@@ -217,11 +217,12 @@ function checkGates(page: string): void {
   }
 }
 
-/** Maximum number of files of src that one `create()` may use. */
+/** Maximum numbers of files and functions of src that one `create()` may use. */
 const MOST_FILES = 30
+const MOST_FUNCTIONS = 150
 
 /** Returns a table of the files that one `create()` uses, with one line for each folder. */
-function pathTable({ files }: CreatePath): string {
+function pathTable({ files, functions }: CreatePath): string {
   const folderOf = (file: string): string => file.slice(0, file.lastIndexOf('/') + 1)
   const lines = [...new Set(files.map(folderOf))].sort().map((folder) => {
     const names = files
@@ -229,7 +230,7 @@ function pathTable({ files }: CreatePath): string {
       .map((file) => `\`${file.slice(folder.length)}\``)
     return `| \`src/${folder}\` | ${names.length} | ${names.join(', ')} |`
   })
-  const head = `| folder | ${files.length} files | |`
+  const head = `| folder | ${files.length} files | ${functions} functions |`
   return [head, '| --- | --- | --- |', ...lines].join('\n')
 }
 
@@ -244,9 +245,9 @@ function withTable(text: string, name: string, table: string): string {
 }
 
 const path = await pathOfCreate()
-if (path.files.length > MOST_FILES) {
+if (path.files.length > MOST_FILES || path.functions > MOST_FUNCTIONS) {
   process.stderr.write(
-    `one create() uses ${path.files.length} files of src, but the limit is ${MOST_FILES}\n`,
+    `one create() runs ${path.functions} functions in ${path.files.length} files of src, but the limits are ${MOST_FUNCTIONS} and ${MOST_FILES}\n`,
   )
   process.exitCode = 1
 }
