@@ -208,50 +208,48 @@ it('spans contain no API key, no target and no amount', async () => {
     expect(exported.join()).not.toContain(secret)
 })
 
-describe('the numbers', () => {
-  it('metrics of requests, retries and outcomes have few labels', async () => {
-    await collected.numbers('')
-    const { lab, client } = shop()
-    lab.fault({ type: 'drop' })
-    for (const reference of ['cart-8', 'cart-9']) await client.orders.create(order(reference))
-    await client.services.retrieve('svc_none').catch(() => {})
-    expect(await collected.numbers('ordering.calls')).toEqual([
-      [{ 'ordering.operation': 'orders.create', 'ordering.charged': 'yes', 'ordering.remembered': true }, 2],
-      [{ 'ordering.operation': 'services.retrieve', 'error.type': 'not_found' }, 1],
-    ])
+it('metrics of requests, retries and outcomes have few labels', async () => {
+  await collected.numbers('')
+  const { lab, client } = shop()
+  lab.fault({ type: 'drop' })
+  for (const reference of ['cart-8', 'cart-9']) await client.orders.create(order(reference))
+  await client.services.retrieve('svc_none').catch(() => {})
+  expect(await collected.numbers('ordering.calls')).toEqual([
+    [{ 'ordering.operation': 'orders.create', 'ordering.charged': 'yes', 'ordering.remembered': true }, 2],
+    [{ 'ordering.operation': 'services.retrieve', 'error.type': 'not_found' }, 1],
+  ])
 
-    lab.fault({ type: 'drop' })
-    await client.orders.create(order('cart-10'))
-    expect(await collected.numbers('ordering.retries')).toEqual([
-      [{ 'ordering.operation': 'orders.create', 'ordering.reason': 'now' }, 1],
-    ])
+  lab.fault({ type: 'drop' })
+  await client.orders.create(order('cart-10'))
+  expect(await collected.numbers('ordering.retries')).toEqual([
+    [{ 'ordering.operation': 'orders.create', 'ordering.reason': 'now' }, 1],
+  ])
 
-    await client.services.retrieve('svc_none').catch(() => {})
-    expect(await collected.numbers('http.client.request.duration')).toMatchObject([
-      [
-        {
-          'server.address': 'sandbox.customer-ordering.test',
-          'server.port': 443,
-          'http.request.method': 'GET',
-          'url.template': '/v1/services/{serviceId}',
-          'http.response.status_code': 404,
-          'error.type': '404',
-        },
-        { count: 1 },
-      ],
-    ])
-  })
+  await client.services.retrieve('svc_none').catch(() => {})
+  expect(await collected.numbers('http.client.request.duration')).toMatchObject([
+    [
+      {
+        'server.address': 'sandbox.customer-ordering.test',
+        'server.port': 443,
+        'http.request.method': 'GET',
+        'url.template': '/v1/services/{serviceId}',
+        'http.response.status_code': 404,
+        'error.type': '404',
+      },
+      { count: 1 },
+    ],
+  ])
+})
 
-  it('metrics of a recovery report the outcome of the orders', async () => {
-    const { lab, client } = shop()
-    lab.fault({ type: 'drop' }, 2)
-    await client.orders.create(order('lost')).catch(() => {})
-    await collected.numbers('')
-    await client.orders.recover()
-    expect(await collected.numbers('ordering.calls')).toMatchObject([
-      [{ 'ordering.operation': 'orders.recover', 'ordering.recovery': 'created' }, 1],
-    ])
-  })
+it('metrics of a recovery report the outcome of the orders', async () => {
+  const { lab, client } = shop()
+  lab.fault({ type: 'drop' }, 2)
+  await client.orders.create(order('lost')).catch(() => {})
+  await collected.numbers('')
+  await client.orders.recover()
+  expect(await collected.numbers('ordering.calls')).toMatchObject([
+    [{ 'ordering.operation': 'orders.recover', 'ordering.recovery': 'created' }, 1],
+  ])
 })
 
 describe('telemetryHooks', () => {

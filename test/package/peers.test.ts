@@ -4,7 +4,7 @@
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { root } from '../../tools/build/ensure-built.ts'
 import engineManifest from '../engines/package.json' with { type: 'json' }
@@ -50,21 +50,19 @@ test('docs/guide/runtimes.md names the tested versions of the peers', async () =
     expect(text).toContain(`\n| \`${peer}\` | ${ends.join(' | ')} |`)
 })
 
-describe('the transport over undici', () => {
-  test.each([
-    join(engines, 'node_modules/undici-6'),
-    join(engines, 'node_modules/undici-7'),
-    join(root, 'node_modules/undici'),
-  ])('the undici transport reports every outcome the same with %s', async (peer) => {
-    expect(await printed('undici.mjs', peer)).toEqual({
-      amount: 500,
-      currency: 'EUR',
-      refused: 'not_found no',
-      aborted: 'timeout no',
-      held: 'connection no',
-      unsent: 'connection no',
-      closed: 'connection no',
-    })
+test.each([
+  join(engines, 'node_modules/undici-6'),
+  join(engines, 'node_modules/undici-7'),
+  join(root, 'node_modules/undici'),
+])('the undici transport reports every outcome the same with %s', async (peer) => {
+  expect(await printed('undici.mjs', peer)).toEqual({
+    amount: 500,
+    currency: 'EUR',
+    refused: 'not_found no',
+    aborted: 'timeout no',
+    held: 'connection no',
+    unsent: 'connection no',
+    closed: 'connection no',
   })
 })
 
@@ -73,14 +71,12 @@ test("an interceptor of the application's own global dispatcher may have sent an
   expect(await printed('interceptors.mjs', peer)).toEqual({ code: 'connection', charged: 'unknown' })
 })
 
-describe('the handlers of the sandbox', () => {
-  test.each([join(engines, 'node_modules/msw-2'), join(root, 'node_modules/msw')])(
-    'the sandbox handlers respond through %s',
-    async (peer) => {
-      expect(await printed('msw.mjs', peer)).toEqual({ amount: 500, listed: 1, refused: 'not_found' })
-    },
-  )
-})
+test.each([join(engines, 'node_modules/msw-2'), join(root, 'node_modules/msw')])(
+  'the sandbox handlers respond through %s',
+  async (peer) => {
+    expect(await printed('msw.mjs', peer)).toEqual({ amount: 500, listed: 1, refused: 'not_found' })
+  },
+)
 
 test.each([
   ['oldest', 0],

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { createSandbox, type SandboxBehaviour } from 'customer-ordering-sdk/sandbox'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { effort } from '../support/effort.ts'
 import { type Answered, caller, scene, validBody } from './caller.ts'
@@ -104,71 +104,69 @@ async function serve() {
   return { ...(await serving({}, { control: true, onNotice })), log }
 }
 
-describe('malformed bytes on a connection', () => {
-  test.each([
-    ['a path with a broken escape', 'GET /v1/orders/%zz', 404],
-    ['a foreign absolute URL', 'GET http://[', 400],
-    ['an unknown method', 'TRACE /v1/orders', 405],
-    ['dots', 'GET //../v1/../..//x', 404],
-    ['bytes that are no UTF-8', 'POST /v1/orders', 401],
-  ])('%s gets its status and does no harm', async (_, line, status) => {
-    const { server } = await serve()
-    const body = line.startsWith('POST') ? 'Content-Length: 2\r\n\r\n\xff\xfe' : '\r\n'
-    const bytes = Buffer.from(`${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${body}`, 'latin1')
-    expect(await exchange(server.port, bytes)).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
-    expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
-  })
+test.each([
+  ['a path with a broken escape', 'GET /v1/orders/%zz', 404],
+  ['a foreign absolute URL', 'GET http://[', 400],
+  ['an unknown method', 'TRACE /v1/orders', 405],
+  ['dots', 'GET //../v1/../..//x', 404],
+  ['bytes that are no UTF-8', 'POST /v1/orders', 401],
+])('%s gets its status and does no harm', async (_, line, status) => {
+  const { server } = await serve()
+  const body = line.startsWith('POST') ? 'Content-Length: 2\r\n\r\n\xff\xfe' : '\r\n'
+  const bytes = Buffer.from(`${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${body}`, 'latin1')
+  expect(await exchange(server.port, bytes)).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+  expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
+})
 
-  test('a caller that disconnects in the middle of its body is logged', async () => {
-    const { server, log } = await serve()
-    await exchange(server.port, 'POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
-    expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
-    expect(log).toContainEqual(expect.stringMatching(/^POST \/v1\/orders: connection closed/))
-  })
+test('a caller that disconnects in the middle of its body is logged', async () => {
+  const { server, log } = await serve()
+  await exchange(server.port, 'POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
+  expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
+  expect(log).toContainEqual(expect.stringMatching(/^POST \/v1\/orders: connection closed/))
+})
 
-  test('every message gets a response, and is charged only with a 201', async () => {
-    const sandbox = createSandbox()
-    const json = fc.oneof(
-      fc.json(),
-      fc.string(),
-      fc
-        .record(
-          {
-            serviceId: fc.constantFrom('svc_standard', 'svc_none', '__proto__', ''),
-            target: fc.oneof(fc.string(), fc.jsonValue()),
-            quantity: fc.oneof(fc.double(), fc.integer(), fc.jsonValue()),
-            metadata: fc.oneof(fc.jsonValue(), fc.record({ externalOrderId: fc.jsonValue() })),
-          },
-          { requiredKeys: [] },
-        )
-        .map((body) => JSON.stringify(body)),
-    )
-    const header = fc.oneof(fc.string(), fc.constantFrom('application/json', `Bearer ${sandbox.apiKey}`))
-    const message = fc.record({
-      method: fc.oneof(fc.constantFrom('GET', 'POST', '__proto__'), fc.string()),
-      url: fc.oneof(
-        fc.constantFrom('/v1/orders', '/v1/services/__proto__', '/v1/orders?limit=%zz&offset=[]'),
-        fc.string(),
-        fc.webUrl(),
-      ),
-      headers: fc.record(
-        { authorization: header, 'idempotency-key': header, 'content-type': header },
+test('every message gets a response, and is charged only with a 201', async () => {
+  const sandbox = createSandbox()
+  const json = fc.oneof(
+    fc.json(),
+    fc.string(),
+    fc
+      .record(
+        {
+          serviceId: fc.constantFrom('svc_standard', 'svc_none', '__proto__', ''),
+          target: fc.oneof(fc.string(), fc.jsonValue()),
+          quantity: fc.oneof(fc.double(), fc.integer(), fc.jsonValue()),
+          metadata: fc.oneof(fc.jsonValue(), fc.record({ externalOrderId: fc.jsonValue() })),
+        },
         { requiredKeys: [] },
-      ),
-      body: json,
-    })
-    const numRuns = effort(100, 1000)
-    await fc.assert(
-      fc.asyncProperty(message, async (input) => {
-        const before = sandbox.ledger.length
-        const { status, body, request } = await sandbox.handle(input)
-        expect([200, 201, 400, 401, 402, 403, 404, 405, 409, 422], body).toContain(status)
-        expect(request.charged).toBe(sandbox.ledger.length === before + 1)
-        if (request.charged) expect(status).toBe(201)
-      }),
-      { numRuns, seed: 7 },
-    )
-    expect(sandbox.requests.length).toBe(numRuns)
-    expect(new Set(sandbox.requests.map(({ status }) => status)).size).toBeGreaterThan(4)
+      )
+      .map((body) => JSON.stringify(body)),
+  )
+  const header = fc.oneof(fc.string(), fc.constantFrom('application/json', `Bearer ${sandbox.apiKey}`))
+  const message = fc.record({
+    method: fc.oneof(fc.constantFrom('GET', 'POST', '__proto__'), fc.string()),
+    url: fc.oneof(
+      fc.constantFrom('/v1/orders', '/v1/services/__proto__', '/v1/orders?limit=%zz&offset=[]'),
+      fc.string(),
+      fc.webUrl(),
+    ),
+    headers: fc.record(
+      { authorization: header, 'idempotency-key': header, 'content-type': header },
+      { requiredKeys: [] },
+    ),
+    body: json,
   })
+  const numRuns = effort(100, 1000)
+  await fc.assert(
+    fc.asyncProperty(message, async (input) => {
+      const before = sandbox.ledger.length
+      const { status, body, request } = await sandbox.handle(input)
+      expect([200, 201, 400, 401, 402, 403, 404, 405, 409, 422], body).toContain(status)
+      expect(request.charged).toBe(sandbox.ledger.length === before + 1)
+      if (request.charged) expect(status).toBe(201)
+    }),
+    { numRuns, seed: 7 },
+  )
+  expect(sandbox.requests.length).toBe(numRuns)
+  expect(new Set(sandbox.requests.map(({ status }) => status)).size).toBeGreaterThan(4)
 })

@@ -43,45 +43,43 @@ test('otherOrder changes nothing if no other order exists', async () => {
   sandbox.expectChargedOnce('k')
 })
 
-describe('delay', () => {
-  test.each([
-    ['before', 'the service knows nothing of the request until then', 201, 0],
-    ['during', 'the order is registered as in progress', 409, 0],
-    ['after', 'the charge is made, and the response waits', 201, 1],
-  ] as const)('delay %s: %s', async (when, _, meanwhile, charges) => {
-    const { clock, sandbox, api } = withFault({ type: 'delay', ms: 500, when })
-    const late = request(sandbox)
-    await settled()
-    sandbox.expectCharges(charges)
-    expect(await api.order('k')).toMatchObject({ status: meanwhile })
-    clock.advance(500)
-    expect((await late).status).toBe(201)
-    sandbox.expectChargedOnce('k')
-  })
+test.each([
+  ['before', 'the service knows nothing of the request until then', 201, 0],
+  ['during', 'the order is registered as in progress', 409, 0],
+  ['after', 'the charge is made, and the response waits', 201, 1],
+] as const)('delay %s: %s', async (when, _, meanwhile, charges) => {
+  const { clock, sandbox, api } = withFault({ type: 'delay', ms: 500, when })
+  const late = request(sandbox)
+  await settled()
+  sandbox.expectCharges(charges)
+  expect(await api.order('k')).toMatchObject({ status: meanwhile })
+  clock.advance(500)
+  expect((await late).status).toBe(201)
+  sandbox.expectChargedOnce('k')
+})
 
-  test("a caller's abort does not stop the server, which charges later", async () => {
-    const { clock, sandbox } = withFault({ type: 'delay', ms: 500 })
-    const controller = new AbortController()
-    const work = errorOf(request(sandbox, controller.signal))
-    await settled()
-    controller.abort(new Error('timeout'))
-    expect(await work).toMatchObject({ message: 'timeout' })
-    sandbox.expectCharges(0)
-    clock.advance(500)
-    await settled()
-    sandbox.expectChargedOnce('k')
-  })
+test("a caller's abort does not stop the server, which charges later", async () => {
+  const { clock, sandbox } = withFault({ type: 'delay', ms: 500 })
+  const controller = new AbortController()
+  const work = errorOf(request(sandbox, controller.signal))
+  await settled()
+  controller.abort(new Error('timeout'))
+  expect(await work).toMatchObject({ message: 'timeout' })
+  sandbox.expectCharges(0)
+  clock.advance(500)
+  await settled()
+  sandbox.expectChargedOnce('k')
+})
 
-  test('delays apply to reads in every phase', async () => {
-    const { clock, sandbox, api } = withFault({ type: 'delay', ms: 1, when: 'during' })
-    sandbox.faults.add({ action: { type: 'delay', ms: 2, when: 'before' } })
-    const work = api.get('/v1/balance')
-    await settled()
-    clock.advance(2)
-    await settled()
-    clock.advance(1)
-    expect(await work).toMatchObject({ status: 200 })
-  })
+test('delays apply to reads in every phase', async () => {
+  const { clock, sandbox, api } = withFault({ type: 'delay', ms: 1, when: 'during' })
+  sandbox.faults.add({ action: { type: 'delay', ms: 2, when: 'before' } })
+  const work = api.get('/v1/balance')
+  await settled()
+  clock.advance(2)
+  await settled()
+  clock.advance(1)
+  expect(await work).toMatchObject({ status: 200 })
 })
 
 describe('made-up answers', () => {
@@ -142,60 +140,58 @@ describe('made-up answers', () => {
   })
 })
 
-describe('transformBody', () => {
-  test('transformBody patches fields: wrong types, missing ids, unsafe amounts', async () => {
-    const { api } = withFault({
-      type: 'transformBody',
-      patch: { id: null, amount: 2 ** 60, metadata: { a: [1] }, no: { such: { place: 1 } } },
-    })
-    const { body } = await api.order('k')
-    expect(body).not.toHaveProperty('id')
-    expect(body).toMatchObject({
-      amount: 2 ** 60,
-      metadata: { a: [1], externalOrderId: 'shop-1' },
-      no: { such: { place: 1 } },
-    })
+test('transformBody patches fields: wrong types, missing ids, unsafe amounts', async () => {
+  const { api } = withFault({
+    type: 'transformBody',
+    patch: { id: null, amount: 2 ** 60, metadata: { a: [1] }, no: { such: { place: 1 } } },
   })
-
-  test('transformBody patches no body that is not an object', async () => {
-    const { sandbox, api } = withFault({ type: 'transformBody', patch: { id: 'x' } })
-    sandbox.configure('minimal-answers')
-    expect((await api.get('/v1/orders')).body).toEqual([])
+  const { body } = await api.order('k')
+  expect(body).not.toHaveProperty('id')
+  expect(body).toMatchObject({
+    amount: 2 ** 60,
+    metadata: { a: [1], externalOrderId: 'shop-1' },
+    no: { such: { place: 1 } },
   })
-
-  test('transformBody runs a function, which may return the text to send', async () => {
-    const { api } = withFault({
-      type: 'transformBody',
-      transform: (body, { path }) => ({ ...(body as object), path }),
-    })
-    expect((await api.get('/v1/balance')).body).toMatchObject({ amount: 1_000_000, path: '/v1/balance' })
-    const raw = withFault({ type: 'transformBody', transform: () => '{"amount":9007199254740993}' })
-    const response = await raw.sandbox.fetch(`${raw.sandbox.baseUrl}/v1/balance`)
-    expect(await response.text()).toBe('{"amount":9007199254740993}')
-  })
-
-  test('transformBody does not change stored data', async () => {
-    const { api } = withFault({ type: 'transformBody', patch: { metadata: null } })
-    await api.order('k')
-    expect((await api.order('k')).body).toMatchObject({ metadata: { externalOrderId: 'shop-1' } })
-  })
-
-  test.each([
-    ['throws', () => JSON.parse('typo'), 'Unexpected token'],
-    ['returns a BigInt, which JSON lacks,', () => 1n, 'BigInt'],
-  ])(
-    'a transformBody function that %s leads to a 500, and the charge is logged',
-    async (_, transform, reason) => {
-      const { sandbox, api } = withFault({ type: 'transformBody', transform })
-      const { status, body } = await api.order('k')
-      const ending = '\\(the ledger shows whether the request was charged\\)$'
-      const message = new RegExp(`^The sandbox failed: .*${reason}.* ${ending}`)
-      expect([status, body]).toMatchObject([500, { message: expect.stringMatching(message) }])
-      expect(sandbox.requests).toMatchObject([{ status: 500, charged: true }])
-      sandbox.expectChargedOnce('k')
-    },
-  )
 })
+
+test('transformBody patches no body that is not an object', async () => {
+  const { sandbox, api } = withFault({ type: 'transformBody', patch: { id: 'x' } })
+  sandbox.configure('minimal-answers')
+  expect((await api.get('/v1/orders')).body).toEqual([])
+})
+
+test('transformBody runs a function, which may return the text to send', async () => {
+  const { api } = withFault({
+    type: 'transformBody',
+    transform: (body, { path }) => ({ ...(body as object), path }),
+  })
+  expect((await api.get('/v1/balance')).body).toMatchObject({ amount: 1_000_000, path: '/v1/balance' })
+  const raw = withFault({ type: 'transformBody', transform: () => '{"amount":9007199254740993}' })
+  const response = await raw.sandbox.fetch(`${raw.sandbox.baseUrl}/v1/balance`)
+  expect(await response.text()).toBe('{"amount":9007199254740993}')
+})
+
+test('transformBody does not change stored data', async () => {
+  const { api } = withFault({ type: 'transformBody', patch: { metadata: null } })
+  await api.order('k')
+  expect((await api.order('k')).body).toMatchObject({ metadata: { externalOrderId: 'shop-1' } })
+})
+
+test.each([
+  ['throws', () => JSON.parse('typo'), 'Unexpected token'],
+  ['returns a BigInt, which JSON lacks,', () => 1n, 'BigInt'],
+])(
+  'a transformBody function that %s leads to a 500, and the charge is logged',
+  async (_, transform, reason) => {
+    const { sandbox, api } = withFault({ type: 'transformBody', transform })
+    const { status, body } = await api.order('k')
+    const ending = '\\(the ledger shows whether the request was charged\\)$'
+    const message = new RegExp(`^The sandbox failed: .*${reason}.* ${ending}`)
+    expect([status, body]).toMatchObject([500, { message: expect.stringMatching(message) }])
+    expect(sandbox.requests).toMatchObject([{ status: 500, charged: true }])
+    sandbox.expectChargedOnce('k')
+  },
+)
 
 test('forgetKeys turns a replay into a second order', async () => {
   const { sandbox, api } = withFault({ type: 'forgetKeys' }, { skip: 1 })

@@ -160,21 +160,19 @@ describe('a body that stalls', () => {
   })
 })
 
-describe("the caller's signal", () => {
-  test('a signal that has fired prevents a send', async () => {
-    const server = await responding(answerText(200, '{}'))
-    expect(await attempt(server.url, { signal: AbortSignal.abort() })).toEqual({ kind: 'aborted' })
-    expect(server.connections()).toBe(0)
-  })
+test('a signal that has fired prevents a send', async () => {
+  const server = await responding(answerText(200, '{}'))
+  expect(await attempt(server.url, { signal: AbortSignal.abort() })).toEqual({ kind: 'aborted' })
+  expect(server.connections()).toBe(0)
+})
 
-  test('a signal ends the wait for a response, and the connection', async () => {
-    const controller = new AbortController()
-    const server = await rawServer(() => controller.abort())
-    const closed = server.closed()
-    expect(await attempt(server.url, { signal: controller.signal })).toEqual({ kind: 'aborted' })
-    await closed
-    expect(getEventListeners(controller.signal, 'abort')).toEqual([])
-  })
+test('a signal ends the wait for a response, and the connection', async () => {
+  const controller = new AbortController()
+  const server = await rawServer(() => controller.abort())
+  const closed = server.closed()
+  expect(await attempt(server.url, { signal: controller.signal })).toEqual({ kind: 'aborted' })
+  await closed
+  expect(getEventListeners(controller.signal, 'abort')).toEqual([])
 })
 
 describe('a body that is too large', () => {

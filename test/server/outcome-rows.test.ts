@@ -8,7 +8,7 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { undiciTransport } from 'customer-ordering-sdk/undici'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { scopeOf } from '../../src/identity/keys.ts'
 import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../src/orders/protocol/outcome.ts'
 import { isPending, type JournalRecord } from '../../src/orders/record/record.ts'
@@ -222,82 +222,80 @@ function attemptsOf(kind: OutcomeKind, lostFirst: boolean): number | undefined {
 
 const kinds = Object.keys(OUTCOMES) as OutcomeKind[]
 
-describe('the outcome table over a real socket', () => {
-  const cases = kinds.flatMap((kind) => {
-    const { elsewhere, transport, abort } = SCENARIOS[kind]
-    const inOneCall = elsewhere === undefined && transport === undefined && abort !== 'at the claim'
-    return Object.entries(HISTORIES).flatMap(([when, { earlierCall, sameCall }]) => {
-      if (sameCall !== undefined && !inOneCall) return []
-      const before = { ambiguous: (earlierCall ?? sameCall) !== undefined, proven: false }
-      const meaning = MEANING[judgeOutcome(kind, before).shows]
-      return [{ kind, when, earlierCall, sameCall, meaning, ...meaning }]
-    })
+const cases = kinds.flatMap((kind) => {
+  const { elsewhere, transport, abort } = SCENARIOS[kind]
+  const inOneCall = elsewhere === undefined && transport === undefined && abort !== 'at the claim'
+  return Object.entries(HISTORIES).flatMap(([when, { earlierCall, sameCall }]) => {
+    if (sameCall !== undefined && !inOneCall) return []
+    const before = { ambiguous: (earlierCall ?? sameCall) !== undefined, proven: false }
+    const meaning = MEANING[judgeOutcome(kind, before).shows]
+    return [{ kind, when, earlierCall, sameCall, meaning, ...meaning }]
   })
-
-  // 4 divides neither number of histories, so a short run contains some of each.
-  it.each(sample(cases, 4))(
-    '$kind means charged $charged and $state $when',
-    async ({ kind, earlierCall, sameCall, meaning }) => {
-      const scenario = SCENARIOS[kind]
-      const row = OUTCOMES[kind]
-      const made = await bench()
-      const { sandbox, arrived } = made
-      if (earlierCall !== undefined) {
-        sandbox.faults.add({ action: { type: earlierCall } })
-        const client = clientOf(made, { maxRetries: 0 })
-        await expect(client.orders.create(order('r1'))).rejects.toMatchObject({ charged: 'unknown' })
-      }
-      const before = arrived.length
-      if (sameCall !== undefined) sandbox.faults.add({ action: { type: sameCall } })
-      if (scenario.fault !== undefined) sandbox.faults.add({ action: scenario.fault, times: 'always' })
-      const { order: placed, info, error } = await place(made, scenario)
-
-      // The result for the caller.
-      expect(error?.charged ?? 'yes').toBe(meaning.charged)
-      if (kind === 'created') expect(placed?.id).toBe(sandbox.expectChargedOnce('r1').orderId)
-      else expect(placed).toBeUndefined()
-
-      // The key and the bytes of every attempt.
-      const sent = (info ?? error)?.attempts ?? 0
-      const came = arrived.length - before
-      const expected = attemptsOf(kind, sameCall !== undefined)
-      if (expected === undefined) expect(sent).toBeGreaterThan(3)
-      else expect(sent).toBe(expected)
-      if (['unreachable', 'untrusted', 'transport_closed'].includes(kind)) expect(came).toBe(0)
-      // The deadline may have cut off the last of many attempts.
-      else expect([sent, expected === undefined ? sent - 1 : sent]).toContain(came)
-      const record = await recordOf(made)
-      for (const { key, body } of arrived) {
-        expect(key).toBe(record.key)
-        expect(body).toBe(
-          '{"metadata":{"externalOrderId":"r1"},"quantity":10,"serviceId":"svc_standard","target":"@someone"}',
-        )
-      }
-
-      expect(record).toMatchObject({ state: meaning.state, generation: 0, attempts: before + sent })
-      expect(record.busyUntil).toBeUndefined()
-      expect(record.rejection?.kind).toBe(meaning.rejection)
-      expect(record.ambiguous).toBe(meaning.state === 'open')
-      const hold = scenario.abort === undefined ? row.hold : 'aborted'
-      expect(record.hold).toBe(meaning.state === 'open' ? hold : undefined)
-      expect(isPending(record)).toBe(record.state !== 'rejected' && kind !== 'created')
-      // An open order needs its body: an order found by its reference is compared with it.
-      const isSettled = kind === 'created' || meaning.state === 'rejected'
-      expect(record.body === undefined).toBe(isSettled)
-
-      // The ledger must agree with the reported charge.
-      const charged = scenario.commits === true || (earlierCall ?? sameCall) === 'commitThenDrop'
-      sandbox.expectCharges(charged ? 1 : 0)
-      if (meaning.charged === 'no') sandbox.expectCharges(0)
-      if (meaning.charged === 'yes') sandbox.expectCharges(1)
-
-      // When the service works again, the same request gets the order, with the same key and for
-      // one charge.
-      sandbox.faults.clear()
-      const again = await clientOf(made).orders.create(order('r1'))
-      expect(again.id).toBe(sandbox.expectChargedOnce('r1').orderId)
-      expect(sandbox.ledger[0]?.idempotencyKey).toBe(record.key)
-      sandbox.expectCharges(1)
-    },
-  )
 })
+
+// 4 divides neither number of histories, so a short run contains some of each.
+it.each(sample(cases, 4))(
+  '$kind means charged $charged and $state $when',
+  async ({ kind, earlierCall, sameCall, meaning }) => {
+    const scenario = SCENARIOS[kind]
+    const row = OUTCOMES[kind]
+    const made = await bench()
+    const { sandbox, arrived } = made
+    if (earlierCall !== undefined) {
+      sandbox.faults.add({ action: { type: earlierCall } })
+      const client = clientOf(made, { maxRetries: 0 })
+      await expect(client.orders.create(order('r1'))).rejects.toMatchObject({ charged: 'unknown' })
+    }
+    const before = arrived.length
+    if (sameCall !== undefined) sandbox.faults.add({ action: { type: sameCall } })
+    if (scenario.fault !== undefined) sandbox.faults.add({ action: scenario.fault, times: 'always' })
+    const { order: placed, info, error } = await place(made, scenario)
+
+    // The result for the caller.
+    expect(error?.charged ?? 'yes').toBe(meaning.charged)
+    if (kind === 'created') expect(placed?.id).toBe(sandbox.expectChargedOnce('r1').orderId)
+    else expect(placed).toBeUndefined()
+
+    // The key and the bytes of every attempt.
+    const sent = (info ?? error)?.attempts ?? 0
+    const came = arrived.length - before
+    const expected = attemptsOf(kind, sameCall !== undefined)
+    if (expected === undefined) expect(sent).toBeGreaterThan(3)
+    else expect(sent).toBe(expected)
+    if (['unreachable', 'untrusted', 'transport_closed'].includes(kind)) expect(came).toBe(0)
+    // The deadline may have cut off the last of many attempts.
+    else expect([sent, expected === undefined ? sent - 1 : sent]).toContain(came)
+    const record = await recordOf(made)
+    for (const { key, body } of arrived) {
+      expect(key).toBe(record.key)
+      expect(body).toBe(
+        '{"metadata":{"externalOrderId":"r1"},"quantity":10,"serviceId":"svc_standard","target":"@someone"}',
+      )
+    }
+
+    expect(record).toMatchObject({ state: meaning.state, generation: 0, attempts: before + sent })
+    expect(record.busyUntil).toBeUndefined()
+    expect(record.rejection?.kind).toBe(meaning.rejection)
+    expect(record.ambiguous).toBe(meaning.state === 'open')
+    const hold = scenario.abort === undefined ? row.hold : 'aborted'
+    expect(record.hold).toBe(meaning.state === 'open' ? hold : undefined)
+    expect(isPending(record)).toBe(record.state !== 'rejected' && kind !== 'created')
+    // An open order needs its body: an order found by its reference is compared with it.
+    const isSettled = kind === 'created' || meaning.state === 'rejected'
+    expect(record.body === undefined).toBe(isSettled)
+
+    // The ledger must agree with the reported charge.
+    const charged = scenario.commits === true || (earlierCall ?? sameCall) === 'commitThenDrop'
+    sandbox.expectCharges(charged ? 1 : 0)
+    if (meaning.charged === 'no') sandbox.expectCharges(0)
+    if (meaning.charged === 'yes') sandbox.expectCharges(1)
+
+    // When the service works again, the same request gets the order, with the same key and for
+    // one charge.
+    sandbox.faults.clear()
+    const again = await clientOf(made).orders.create(order('r1'))
+    expect(again.id).toBe(sandbox.expectChargedOnce('r1').orderId)
+    expect(sandbox.ledger[0]?.idempotencyKey).toBe(record.key)
+    sandbox.expectCharges(1)
+  },
+)

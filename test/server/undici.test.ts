@@ -58,82 +58,80 @@ async function proxy(): Promise<{ readonly url: string; readonly asked: string[]
   return { url: `http://${await serving(server)}`, asked }
 }
 
-describe('the undici transport', () => {
-  test("a read bypasses the cache of the caller's dispatcher", async () => {
-    let balance = 1
-    const server = createServer((_request, response) => {
-      response.setHeader('cache-control', 'public, max-age=600')
-      response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify({ amount: balance++, currency: 'EUR' }))
-    })
-    const baseUrl = `http://${await serving(server)}`
-    const transport = undici({ dispatcher: ending(new Agent().compose(interceptors.cache())) })
-    const client = new CustomerOrderingClient({ baseUrl, apiKey: 'key', transport })
-    const first = await client.balance.retrieve()
-    const second = await client.balance.retrieve()
-    expect([first.amount, second.amount]).toEqual([1, 2])
+test("a read bypasses the cache of the caller's dispatcher", async () => {
+  let balance = 1
+  const server = createServer((_request, response) => {
+    response.setHeader('cache-control', 'public, max-age=600')
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ amount: balance++, currency: 'EUR' }))
   })
+  const baseUrl = `http://${await serving(server)}`
+  const transport = undici({ dispatcher: ending(new Agent().compose(interceptors.cache())) })
+  const client = new CustomerOrderingClient({ baseUrl, apiKey: 'key', transport })
+  const first = await client.balance.retrieve()
+  const second = await client.balance.retrieve()
+  expect([first.amount, second.amount]).toEqual([1, 2])
+})
 
-  test('the undici transport opens no more connections than configured', async () => {
-    const server = await responsive()
-    const transport = undici({ connections: 2 })
-    await Promise.all(Array.from({ length: 20 }, () => attempt(server.url, {}, { transport })))
-    expect(server.requests).toHaveLength(20)
-    expect(server.connections()).toBe(2)
-  })
+test('the undici transport opens no more connections than configured', async () => {
+  const server = await responsive()
+  const transport = undici({ connections: 2 })
+  await Promise.all(Array.from({ length: 20 }, () => attempt(server.url, {}, { transport })))
+  expect(server.requests).toHaveLength(20)
+  expect(server.connections()).toBe(2)
+})
 
-  test('the undici transport speaks HTTP/1.1 to a service that prefers HTTP/2, which may resend requests', async () => {
-    trustAuthority()
-    const server = createSecureServer({ ...TRUSTED, allowHTTP1: true }, (request, response) => {
-      response.end(request.httpVersion)
-    })
-    const port = await listening(server)
-    onTestFinished(() => void server.close())
-    const dispatcher = new Agent({ allowH2: true })
-    onTestFinished(() => dispatcher.destroy())
-    const over = (transport: Transport) => attempt(`https://127.0.0.1:${port}`, {}, { transport })
-    expect(await over(undici())).toMatchObject({ text: '1.1' })
-    expect(await over(undici({ dispatcher }))).toMatchObject({ text: '2.0' })
+test('the undici transport speaks HTTP/1.1 to a service that prefers HTTP/2, which may resend requests', async () => {
+  trustAuthority()
+  const server = createSecureServer({ ...TRUSTED, allowHTTP1: true }, (request, response) => {
+    response.end(request.httpVersion)
   })
+  const port = await listening(server)
+  onTestFinished(() => void server.close())
+  const dispatcher = new Agent({ allowH2: true })
+  onTestFinished(() => dispatcher.destroy())
+  const over = (transport: Transport) => attempt(`https://127.0.0.1:${port}`, {}, { transport })
+  expect(await over(undici())).toMatchObject({ text: '1.1' })
+  expect(await over(undici({ dispatcher }))).toMatchObject({ text: '2.0' })
+})
 
-  test('the undici transport waits for requests in flight when it is closed, then sends nothing', async () => {
-    let answer: () => void = () => {}
-    const server = await rawServer((socket) => {
-      answer = () => socket.write(answerText(200, '{"a":1}'))
-    })
-    const transport = undiciTransport()
-    const pending = attempt(server.url, {}, { transport })
-    await vi.waitFor(() => expect(server.requests).toHaveLength(1))
-    const closed = transport.close()
-    answer()
-    expect(await pending).toMatchObject({ status: 200, text: '{"a":1}' })
-    await closed
-    expect(unsentOf(await attempt(server.url, {}, { transport }))).toBe('transport_closed')
-    expect(server.requests).toHaveLength(1)
+test('the undici transport waits for requests in flight when it is closed, then sends nothing', async () => {
+  let answer: () => void = () => {}
+  const server = await rawServer((socket) => {
+    answer = () => socket.write(answerText(200, '{"a":1}'))
   })
+  const transport = undiciTransport()
+  const pending = attempt(server.url, {}, { transport })
+  await vi.waitFor(() => expect(server.requests).toHaveLength(1))
+  const closed = transport.close()
+  answer()
+  expect(await pending).toMatchObject({ status: 200, text: '{"a":1}' })
+  await closed
+  expect(unsentOf(await attempt(server.url, {}, { transport }))).toBe('transport_closed')
+  expect(server.requests).toHaveLength(1)
+})
 
-  test('the undici transport may be closed again', async () => {
-    const transport = undiciTransport()
-    await Promise.all([transport.close(), transport.close()])
-    await transport.close()
-    const proxied = undiciTransport({ proxy: 'environment' })
-    await Promise.all([proxied.close(), proxied.close()])
-  })
+test('the undici transport may be closed again', async () => {
+  const transport = undiciTransport()
+  await Promise.all([transport.close(), transport.close()])
+  await transport.close()
+  const proxied = undiciTransport({ proxy: 'environment' })
+  await Promise.all([proxied.close(), proxied.close()])
+})
 
-  test.each<[string, (text: string) => Buffer]>([
-    ['gzip', gzipSync],
-    ['x-gzip', gzipSync],
-    ['GZip', gzipSync],
-    ['br', brotliCompressSync],
-    ['deflate', deflateSync],
-    ['gzip, br', (text) => brotliCompressSync(gzipSync(text))],
-    ['identity-x', (text) => Buffer.from(text)],
-    ['gzip, gzip, gzip, gzip, gzip, gzip', (text) => Buffer.from(text)],
-  ])('the undici transport reads a body with the coding %s', async (coding, encode) => {
-    const text = '{"id":"ord_ü"}'
-    const server = await encoded(coding, encode(text))
-    expect(await attempt(server.url, {}, { transport: undici() })).toMatchObject({ status: 200, text })
-  })
+test.each<[string, (text: string) => Buffer]>([
+  ['gzip', gzipSync],
+  ['x-gzip', gzipSync],
+  ['GZip', gzipSync],
+  ['br', brotliCompressSync],
+  ['deflate', deflateSync],
+  ['gzip, br', (text) => brotliCompressSync(gzipSync(text))],
+  ['identity-x', (text) => Buffer.from(text)],
+  ['gzip, gzip, gzip, gzip, gzip, gzip', (text) => Buffer.from(text)],
+])('the undici transport reads a body with the coding %s', async (coding, encode) => {
+  const text = '{"id":"ord_ü"}'
+  const server = await encoded(coding, encode(text))
+  expect(await attempt(server.url, {}, { transport: undici() })).toMatchObject({ status: 200, text })
 })
 
 test.each<[string, string, (text: string) => Buffer]>([

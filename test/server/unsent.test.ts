@@ -31,47 +31,45 @@ const REFUSED = failure('ECONNREFUSED', 'connect')
 /** The error of a host whose addresses fail with these. */
 const ofAll = (errors: Error[]): Error => Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' })
 
-describe('with connections that nobody else has a hand in, a request is surely unsent', () => {
-  test('with exclusive connections, a refused connection proves that nothing was sent', async () => {
-    expect(await attempt(await refusing())).toEqual({
-      kind: 'failed',
-      unsent: 'unreachable',
-      closed: false,
-      detail: { name: 'Error', code: 'ECONNREFUSED', syscall: 'connect' },
-    })
+test('with exclusive connections, a refused connection proves that nothing was sent', async () => {
+  expect(await attempt(await refusing())).toEqual({
+    kind: 'failed',
+    unsent: 'unreachable',
+    closed: false,
+    detail: { name: 'Error', code: 'ECONNREFUSED', syscall: 'connect' },
   })
+})
 
-  test('with exclusive connections, a host without an address proves that nothing was sent', async () => {
-    const result = await attempt('http://customer-ordering.invalid/')
-    expect(result).toMatchObject({ kind: 'failed', unsent: 'unreachable', closed: false })
-    expect(result).toMatchObject({ detail: { code: expect.stringMatching(/^(ENOTFOUND|EAI_AGAIN)$/) } })
-  })
+test('with exclusive connections, a host without an address proves that nothing was sent', async () => {
+  const result = await attempt('http://customer-ordering.invalid/')
+  expect(result).toMatchObject({ kind: 'failed', unsent: 'unreachable', closed: false })
+  expect(result).toMatchObject({ detail: { code: expect.stringMatching(/^(ENOTFOUND|EAI_AGAIN)$/) } })
+})
 
-  test.each([
-    ['EHOSTUNREACH', 'connect'],
-    ['ENETUNREACH', 'connect'],
-    ['ETIMEDOUT', 'connect'],
-    ['ECONNRESET', 'connect'],
-    ['EADDRNOTAVAIL', 'connect'],
-    ['EAI_AGAIN', 'getaddrinfo'],
-    ['ENOTFOUND', 'getaddrinfo'],
-    ['ENOTFOUND', 'queryA'],
-    ['UND_ERR_CONNECT_TIMEOUT', undefined],
-  ])(
-    'with exclusive connections, a connect error of %s proves that nothing was sent (%s)',
-    async (code, syscall) => {
-      expect(await verdictOn(failure(code, syscall))).toBe('unreachable')
-    },
-  )
+test.each([
+  ['EHOSTUNREACH', 'connect'],
+  ['ENETUNREACH', 'connect'],
+  ['ETIMEDOUT', 'connect'],
+  ['ECONNRESET', 'connect'],
+  ['EADDRNOTAVAIL', 'connect'],
+  ['EAI_AGAIN', 'getaddrinfo'],
+  ['ENOTFOUND', 'getaddrinfo'],
+  ['ENOTFOUND', 'queryA'],
+  ['UND_ERR_CONNECT_TIMEOUT', undefined],
+])(
+  'with exclusive connections, a connect error of %s proves that nothing was sent (%s)',
+  async (code, syscall) => {
+    expect(await verdictOn(failure(code, syscall))).toBe('unreachable')
+  },
+)
 
-  test("with exclusive connections, a port that Node's fetch rejects proves that nothing was sent", async () => {
-    const result = await attempt('http://127.0.0.1:6000', {}, { transport: kyTransport() })
-    expect(result).toMatchObject({ unsent: 'unreachable', detail: { code: 'BAD_PORT' } })
-  })
+test("with exclusive connections, a port that Node's fetch rejects proves that nothing was sent", async () => {
+  const result = await attempt('http://127.0.0.1:6000', {}, { transport: kyTransport() })
+  expect(result).toMatchObject({ unsent: 'unreachable', detail: { code: 'BAD_PORT' } })
+})
 
-  test('with exclusive connections, failures of all addresses prove that nothing was sent', async () => {
-    expect(await verdictOn(ofAll([REFUSED, failure('ENETUNREACH', 'connect')]))).toBe('unreachable')
-  })
+test('with exclusive connections, failures of all addresses prove that nothing was sent', async () => {
+  expect(await verdictOn(ofAll([REFUSED, failure('ENETUNREACH', 'connect')]))).toBe('unreachable')
 })
 
 describe('with connections that nobody else has a hand in, a request may have been sent', () => {

@@ -9,103 +9,97 @@ const PLATFORM = ['host', 'connection', 'accept-encoding']
 if (transportUnderTest() === undefined)
   PLATFORM.push('accept', 'accept-language', 'sec-fetch-mode', 'user-agent')
 
-describe('a request on the wire', () => {
-  test('a request on the wire contains only what was requested and what the platform always sends', async () => {
-    const server = await responding(answerText(201, '{}'))
-    const headers = {
-      authorization: 'Bearer key',
-      accept: 'application/json',
-      'content-type': 'application/json',
-      'idempotency-key': 'idem_1',
-      'x-own': 'a  b',
-      'user-agent': 'mine/1.0',
-    }
-    const body = '{"note":"ünï 注文 👍 \\u0000","quantity":1}'
-    const result = await attempt(`${server.url}/base/v1/orders?b=2&a=%20`, { headers, body })
-    expect(result).toMatchObject({ kind: 'answer', status: 201, text: '{}' })
-    const [request] = server.requests
-    expect(request?.line).toBe('POST /base/v1/orders?b=2&a=%20 HTTP/1.1')
-    expect(request?.body).toBe(body)
-    const sent = Object.fromEntries(request?.headers ?? [])
-    expect(sent).toMatchObject({ ...headers, 'content-length': String(Buffer.byteLength(body)) })
-    const expected = new Set([...Object.keys(headers), ...PLATFORM, 'content-length'])
-    expect(Object.keys(sent).filter((name) => !expected.has(name))).toEqual([])
-    expect(request?.headers).toHaveLength(Object.keys(sent).length)
-  })
-
-  test('a request without a body has no headers of a body', async () => {
-    const server = await responding(answerText(200, '{}'))
-    await attempt(server.url, { ...asRead, headers: { accept: 'application/json' } })
-    expect(server.requests[0]?.line).toBe('GET / HTTP/1.1')
-    expect(server.requests[0]?.body).toBe('')
-    const names = server.requests[0]?.headers.map(([name]) => name) ?? []
-    for (const name of ['content-length', 'content-type', 'transfer-encoding'])
-      expect(names).not.toContain(name)
-  })
-
-  test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'])(
-    'a request may have the method %s',
-    async (method) => {
-      const server = await responding(answerText(200, method === 'HEAD' ? '' : '{}'))
-      const body = method === 'GET' || method === 'HEAD' ? undefined : '{}'
-      await expect(attempt(server.url, { method, body })).resolves.toMatchObject({ status: 200 })
-      expect(server.requests[0]?.line).toBe(`${method} / HTTP/1.1`)
-    },
-  )
+test('a request on the wire contains only what was requested and what the platform always sends', async () => {
+  const server = await responding(answerText(201, '{}'))
+  const headers = {
+    authorization: 'Bearer key',
+    accept: 'application/json',
+    'content-type': 'application/json',
+    'idempotency-key': 'idem_1',
+    'x-own': 'a  b',
+    'user-agent': 'mine/1.0',
+  }
+  const body = '{"note":"ünï 注文 👍 \\u0000","quantity":1}'
+  const result = await attempt(`${server.url}/base/v1/orders?b=2&a=%20`, { headers, body })
+  expect(result).toMatchObject({ kind: 'answer', status: 201, text: '{}' })
+  const [request] = server.requests
+  expect(request?.line).toBe('POST /base/v1/orders?b=2&a=%20 HTTP/1.1')
+  expect(request?.body).toBe(body)
+  const sent = Object.fromEntries(request?.headers ?? [])
+  expect(sent).toMatchObject({ ...headers, 'content-length': String(Buffer.byteLength(body)) })
+  const expected = new Set([...Object.keys(headers), ...PLATFORM, 'content-length'])
+  expect(Object.keys(sent).filter((name) => !expected.has(name))).toEqual([])
+  expect(request?.headers).toHaveLength(Object.keys(sent).length)
 })
 
-describe('one attempt is one request', () => {
-  test("one attempt is one request for every error status, but Node's fetch repeats it after a 421", async () => {
-    const repeated = transportUnderTest() === undefined ? [421] : []
-    // Every seventh includes 407 and 421.
-    const statuses = sample(
-      Array.from({ length: 200 }, (_, index) => 400 + index),
-      7,
-    )
-    for (const status of statuses) {
-      const server = await responding(answerText(status, '{"code":"X"}', ['retry-after: 0']))
-      for (const method of ['POST', 'GET']) {
-        const body = method === 'GET' ? undefined : '{}'
-        const result = await attempt(server.url, { method, body })
-        // Node's fetch fails after a 407, which asks for a proxy's password.
-        if (status !== 407 || repeated.length === 0)
-          expect(result).toMatchObject({ kind: 'answer', status, text: '{"code":"X"}' })
-      }
-      expect([status, server.requests.length]).toEqual([status, repeated.includes(status) ? 4 : 2])
-    }
-  })
+test('a request without a body has no headers of a body', async () => {
+  const server = await responding(answerText(200, '{}'))
+  await attempt(server.url, { ...asRead, headers: { accept: 'application/json' } })
+  expect(server.requests[0]?.line).toBe('GET / HTTP/1.1')
+  expect(server.requests[0]?.body).toBe('')
+  const names = server.requests[0]?.headers.map(([name]) => name) ?? []
+  for (const name of ['content-length', 'content-type', 'transfer-encoding'])
+    expect(names).not.toContain(name)
 })
 
-describe('a redirect', () => {
-  test.each([301, 302, 303, 307, 308])(
-    'redirect %i is not followed, to another server or the same',
-    async (status) => {
-      const target = await responding(answerText(201, '{}'))
-      const server = await rawServer((socket, _request, count) => {
-        const location = count === 1 ? `${target.url}/v1/orders` : '/elsewhere'
-        socket.write(answerText(status, '{"id":"ord_1"}', [`location: ${location}`, 'x-request-id: req_1']))
-      })
-      for (const changes of [{}, asRead]) {
-        const result = await attempt(server.url, changes)
-        expect(result).toMatchObject({ kind: 'redirect', status })
-        expect(result).toHaveProperty('headers')
-      }
-      expect(server.requests).toHaveLength(2)
-      expect([target.connections(), target.requests]).toEqual([0, []])
-    },
+test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'])(
+  'a request may have the method %s',
+  async (method) => {
+    const server = await responding(answerText(200, method === 'HEAD' ? '' : '{}'))
+    const body = method === 'GET' || method === 'HEAD' ? undefined : '{}'
+    await expect(attempt(server.url, { method, body })).resolves.toMatchObject({ status: 200 })
+    expect(server.requests[0]?.line).toBe(`${method} / HTTP/1.1`)
+  },
+)
+
+test("one attempt is one request for every error status, but Node's fetch repeats it after a 421", async () => {
+  const repeated = transportUnderTest() === undefined ? [421] : []
+  // Every seventh includes 407 and 421.
+  const statuses = sample(
+    Array.from({ length: 200 }, (_, index) => 400 + index),
+    7,
   )
+  for (const status of statuses) {
+    const server = await responding(answerText(status, '{"code":"X"}', ['retry-after: 0']))
+    for (const method of ['POST', 'GET']) {
+      const body = method === 'GET' ? undefined : '{}'
+      const result = await attempt(server.url, { method, body })
+      // Node's fetch fails after a 407, which asks for a proxy's password.
+      if (status !== 407 || repeated.length === 0)
+        expect(result).toMatchObject({ kind: 'answer', status, text: '{"code":"X"}' })
+    }
+    expect([status, server.requests.length]).toEqual([status, repeated.includes(status) ? 4 : 2])
+  }
+})
 
-  test.each([300, 304, 305, 399])('redirect %i without a location is treated the same', async (status) => {
-    const server = await responding(answerText(status, ''))
-    expect(await attempt(server.url)).toMatchObject({ kind: 'redirect', status })
-  })
+test.each([301, 302, 303, 307, 308])(
+  'redirect %i is not followed, to another server or the same',
+  async (status) => {
+    const target = await responding(answerText(201, '{}'))
+    const server = await rawServer((socket, _request, count) => {
+      const location = count === 1 ? `${target.url}/v1/orders` : '/elsewhere'
+      socket.write(answerText(status, '{"id":"ord_1"}', [`location: ${location}`, 'x-request-id: req_1']))
+    })
+    for (const changes of [{}, asRead]) {
+      const result = await attempt(server.url, changes)
+      expect(result).toMatchObject({ kind: 'redirect', status })
+      expect(result).toHaveProperty('headers')
+    }
+    expect(server.requests).toHaveLength(2)
+    expect([target.connections(), target.requests]).toEqual([0, []])
+  },
+)
 
-  test('the endless body of a redirect is not read', async () => {
-    const server = await responding('HTTP/1.1 307 X\r\nlocation: /x\r\ncontent-length: 1000\r\n\r\nx')
-    const closed = server.closed()
-    expect(await attempt(server.url)).toMatchObject({ kind: 'redirect' })
-    await closed
-  })
+test.each([300, 304, 305, 399])('redirect %i without a location is treated the same', async (status) => {
+  const server = await responding(answerText(status, ''))
+  expect(await attempt(server.url)).toMatchObject({ kind: 'redirect', status })
+})
+
+test('the endless body of a redirect is not read', async () => {
+  const server = await responding('HTTP/1.1 307 X\r\nlocation: /x\r\ncontent-length: 1000\r\n\r\nx')
+  const closed = server.closed()
+  expect(await attempt(server.url)).toMatchObject({ kind: 'redirect' })
+  await closed
 })
 
 describe('odd answers', () => {
@@ -185,54 +179,52 @@ test.each(['Bearer a\r\nx-evil: 1', 'a\nb', 'a\0b', 'ключ'])(
   },
 )
 
-describe('connections', () => {
-  test.each([
-    ['a success', 200, '{"a":1}'],
-    ['an error whose body was read', 500, '{"code":"X"}'],
-    ['an answer without a body', 200, ''],
-  ])('connections are reused after %s', async (_what, status, body) => {
-    const server = await responding(answerText(status, body))
-    for (let call = 0; call < 10; call++) await attempt(server.url)
-    // Node's pool may open a second connection, because it learns late that the first is free.
-    expect(server.connections()).toBeLessThanOrEqual(2)
-    expect(server.requests).toHaveLength(10)
-  })
+test.each([
+  ['a success', 200, '{"a":1}'],
+  ['an error whose body was read', 500, '{"code":"X"}'],
+  ['an answer without a body', 200, ''],
+])('connections are reused after %s', async (_what, status, body) => {
+  const server = await responding(answerText(status, body))
+  for (let call = 0; call < 10; call++) await attempt(server.url)
+  // Node's pool may open a second connection, because it learns late that the first is free.
+  expect(server.connections()).toBeLessThanOrEqual(2)
+  expect(server.requests).toHaveLength(10)
+})
 
-  test('idle connections that the server closed do not make the next attempt fail', async () => {
-    let last: { end(): void } | undefined
-    const server = await rawServer((socket) => {
-      last = socket
-      socket.write(answerText(200, '{}'))
-    })
-    await attempt(server.url)
-    const closed = server.closed()
-    last?.end()
-    await closed
-    expect(await attempt(server.url)).toMatchObject({ status: 200 })
-    expect(server.requests).toHaveLength(2)
+test('idle connections that the server closed do not make the next attempt fail', async () => {
+  let last: { end(): void } | undefined
+  const server = await rawServer((socket) => {
+    last = socket
+    socket.write(answerText(200, '{}'))
   })
+  await attempt(server.url)
+  const closed = server.closed()
+  last?.end()
+  await closed
+  expect(await attempt(server.url)).toMatchObject({ status: 200 })
+  expect(server.requests).toHaveLength(2)
+})
 
-  test('connections reset by a later request are reported as closed, and nothing is resent', async () => {
-    let reset = false
-    const server = await rawServer((socket) => {
-      if (reset) socket.resetAndDestroy()
-      else socket.write(answerText(200, '{}'))
-    })
-    for (let call = 0; call < 3; call++) await attempt(server.url)
-    const before = server.connections()
-    reset = true
-    expect(await attempt(server.url)).toMatchObject({ kind: 'failed', closed: true, unsent: false })
-    expect([server.connections(), server.requests.length]).toEqual([before, 4])
+test('connections reset by a later request are reported as closed, and nothing is resent', async () => {
+  let reset = false
+  const server = await rawServer((socket) => {
+    if (reset) socket.resetAndDestroy()
+    else socket.write(answerText(200, '{}'))
   })
+  for (let call = 0; call < 3; call++) await attempt(server.url)
+  const before = server.connections()
+  reset = true
+  expect(await attempt(server.url)).toMatchObject({ kind: 'failed', closed: true, unsent: false })
+  expect([server.connections(), server.requests.length]).toEqual([before, 4])
+})
 
-  test('concurrent attempts have separate connections, each with its own response', async () => {
-    const server = await rawServer((socket, { body }) => socket.write(answerText(200, body)))
-    const transport = kyTransport()
-    const results = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => attempt(server.url, { body: `${index}` }, { transport })),
-    )
-    expect(results.map((result) => 'text' in result && result.text)).toEqual(
-      Array.from({ length: 20 }, (_, index) => `${index}`),
-    )
-  })
+test('concurrent attempts have separate connections, each with its own response', async () => {
+  const server = await rawServer((socket, { body }) => socket.write(answerText(200, body)))
+  const transport = kyTransport()
+  const results = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => attempt(server.url, { body: `${index}` }, { transport })),
+  )
+  expect(results.map((result) => 'text' in result && result.text)).toEqual(
+    Array.from({ length: 20 }, (_, index) => `${index}`),
+  )
 })

@@ -438,98 +438,96 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
   },
 }
 
-describe('the store contract', () => {
-  it('the reference store, from which the broken stores derive, passes the contract', async () => {
-    expect(await failuresOf({ createStore: () => new PlainStore() })).toEqual(new Map())
-  })
+it('the reference store, from which the broken stores derive, passes the contract', async () => {
+  expect(await failuresOf({ createStore: () => new PlainStore() })).toEqual(new Map())
+})
 
-  describe.each(Object.entries(MISTAKES))('the contract test "%s"', (title, mistakes) => {
-    it.each(Object.entries(mistakes))('detects a store where %s', async (_, mistake) => {
-      const failures = await failuresOf({ createStore: () => storeWith(mistake) }, title)
-      expect([...failures.keys()]).toEqual([title])
+describe.each(Object.entries(MISTAKES))('the contract test "%s"', (title, mistakes) => {
+  it.each(Object.entries(mistakes))('detects a store where %s', async (_, mistake) => {
+    const failures = await failuresOf({ createStore: () => storeWith(mistake) }, title)
+    expect([...failures.keys()]).toEqual([title])
+  })
+})
+
+it('the contract detects a second handle that reads from a copy', async () => {
+  const cached = (origin: OrderStore): PlainStore =>
+    storeWith(() => {
+      const cache = new Map<string, StoredRow>()
+      return {
+        insert: (row) => origin.insert(row),
+        update: (row, expectedVersion) => origin.update(row, expectedVersion),
+        get: async (scope, id) => {
+          const row = cache.get(id) ?? (await origin.get(scope, id))
+          if (row !== undefined) cache.set(id, row)
+          return row
+        },
+      }
     })
-  })
+  const failures = await failuresOf({ createStore: () => new PlainStore(), openSecond: cached })
+  expect([...failures.keys()]).toEqual([
+    'the next read through another handle sees a resolved write',
+    'clients of two handles that read and update in a loop lose no update',
+    'concurrent histories through two handles are linearizable for every row',
+  ])
+})
 
-  it('the contract detects a second handle that reads from a copy', async () => {
-    const cached = (origin: OrderStore): PlainStore =>
-      storeWith(() => {
-        const cache = new Map<string, StoredRow>()
-        return {
-          insert: (row) => origin.insert(row),
-          update: (row, expectedVersion) => origin.update(row, expectedVersion),
-          get: async (scope, id) => {
-            const row = cache.get(id) ?? (await origin.get(scope, id))
-            if (row !== undefined) cache.set(id, row)
-            return row
-          },
-        }
-      })
-    const failures = await failuresOf({ createStore: () => new PlainStore(), openSecond: cached })
-    expect([...failures.keys()]).toEqual([
-      'the next read through another handle sees a resolved write',
-      'clients of two handles that read and update in a loop lose no update',
-      'concurrent histories through two handles are linearizable for every row',
-    ])
+it('the contract detects a store that loses its rows when it is reopened', async () => {
+  const failures = await failuresOf({
+    createStore: () => storeWith(claimsTheDevice),
+    reopenStore: () => storeWith(claimsTheDevice),
   })
+  expect([...failures.keys()]).toEqual(['rows survive closing and reopening the store'])
+})
 
-  it('the contract detects a store that loses its rows when it is reopened', async () => {
-    const failures = await failuresOf({
-      createStore: () => storeWith(claimsTheDevice),
-      reopenStore: () => storeWith(claimsTheDevice),
-    })
-    expect([...failures.keys()]).toEqual(['rows survive closing and reopening the store'])
-  })
+it('a failure of a race shows what the writer saw, and the seed to repeat it', async () => {
+  const failures = await failuresOf({ createStore: () => storeWith(updateLooksBeforeItLeaps), seed: 7 })
+  const message = failures.get('concurrent histories are linearizable for every row')
+  expect(message).toContain('with seed 7: no order of the calls on row')
+  expect(message).toMatch(
+    /client \d: update from version \d+ to version \d+, "written by \d in call \d+": returned true/,
+  )
+})
 
-  it('a failure of a race shows what the writer saw, and the seed to repeat it', async () => {
-    const failures = await failuresOf({ createStore: () => storeWith(updateLooksBeforeItLeaps), seed: 7 })
-    const message = failures.get('concurrent histories are linearizable for every row')
-    expect(message).toContain('with seed 7: no order of the calls on row')
-    expect(message).toMatch(
-      /client \d: update from version \d+ to version \d+, "written by \d in call \d+": returned true/,
-    )
-  })
+it('a store whose calls are rejected fails the contract with the reason', async () => {
+  const update = () => Promise.reject(new Error('the disk is on fire'))
+  const failures = await failuresOf({ createStore: () => storeWith(() => ({ update })) })
+  expect(failures.get('update replaces the row that has the expected version')).toBe('the disk is on fire')
+  expect(failures.get('concurrent histories are linearizable for every row')).toMatch(
+    /rejected calls: \d+, the first with: Error: the disk is on fire/,
+  )
+})
 
-  it('a store whose calls are rejected fails the contract with the reason', async () => {
-    const update = () => Promise.reject(new Error('the disk is on fire'))
-    const failures = await failuresOf({ createStore: () => storeWith(() => ({ update })) })
-    expect(failures.get('update replaces the row that has the expected version')).toBe('the disk is on fire')
-    expect(failures.get('concurrent histories are linearizable for every row')).toMatch(
-      /rejected calls: \d+, the first with: Error: the disk is on fire/,
-    )
+it('the contract reports the failure of a test, not a later failure of its cleanup', async () => {
+  const failsTwice: Mistake = () => ({
+    get: async () => {
+      await new Promise((resolve) => setImmediate(resolve))
+      throw new Error('cannot read')
+    },
+    close: () => Promise.reject(new Error('cannot close')),
   })
+  const failures = await failuresOf({
+    createStore: () => storeWith(failsTwice),
+    history: { clients: 1, operations: 1 },
+  })
+  expect(failures.get('get returns undefined for a row that was never written')).toBe('cannot read')
+  expect(failures.get('durability is memory, device or server')).toBe('cannot close')
+})
 
-  it('the contract reports the failure of a test, not a later failure of its cleanup', async () => {
-    const failsTwice: Mistake = () => ({
-      get: async () => {
-        await new Promise((resolve) => setImmediate(resolve))
-        throw new Error('cannot read')
-      },
-      close: () => Promise.reject(new Error('cannot close')),
-    })
-    const failures = await failuresOf({
-      createStore: () => storeWith(failsTwice),
-      history: { clients: 1, operations: 1 },
-    })
-    expect(failures.get('get returns undefined for a row that was never written')).toBe('cannot read')
-    expect(failures.get('durability is memory, device or server')).toBe('cannot close')
-  })
-
-  it('the contract closes every handle, then removes the store, even after a failure', async () => {
-    const events: string[] = []
-    const watched = (name: string): PlainStore =>
-      storeWith((plain) => ({
-        ...insertOverwrites(plain),
-        close: async () => void events.push(`close ${name}`),
-      }))
-    const failures = await failuresOf(
-      {
-        createStore: () => watched('first'),
-        openSecond: () => watched('second'),
-        removeStore: () => events.push('remove'),
-      },
-      "exactly one of several racing inserts through two handles wins, and the losers get the winner's row",
-    )
-    expect(failures.size).toBe(1)
-    expect(events).toEqual(['close first', 'close second', 'remove'])
-  })
+it('the contract closes every handle, then removes the store, even after a failure', async () => {
+  const events: string[] = []
+  const watched = (name: string): PlainStore =>
+    storeWith((plain) => ({
+      ...insertOverwrites(plain),
+      close: async () => void events.push(`close ${name}`),
+    }))
+  const failures = await failuresOf(
+    {
+      createStore: () => watched('first'),
+      openSecond: () => watched('second'),
+      removeStore: () => events.push('remove'),
+    },
+    "exactly one of several racing inserts through two handles wins, and the losers get the winner's row",
+  )
+  expect(failures.size).toBe(1)
+  expect(events).toEqual(['close first', 'close second', 'remove'])
 })

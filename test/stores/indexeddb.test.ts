@@ -83,24 +83,22 @@ describe('IndexedDbStore on a simulated IndexedDB', () => {
   storeContract({ test: { describe, it }, createStore: open, openSecond: open, reopenStore: open })
 })
 
-describe('the options of IndexedDbStore', () => {
-  it.each([undefined, '', 7, null])('IndexedDbStore rejects the name %j', (name) => {
-    const options = { name } as unknown as { name: string }
-    expect(() => new IndexedDbStore(options)).toThrow(/must be a non-empty string/)
-  })
+it.each([undefined, '', 7, null])('IndexedDbStore rejects the name %j', (name) => {
+  const options = { name } as unknown as { name: string }
+  expect(() => new IndexedDbStore(options)).toThrow(/must be a non-empty string/)
+})
 
-  it('IndexedDbStore rejects missing options with a StoreError', async () => {
-    await expectFailure(() => Reflect.construct(IndexedDbStore, []), /must be a non-empty string/)
-  })
+it('IndexedDbStore rejects missing options with a StoreError', async () => {
+  await expectFailure(() => Reflect.construct(IndexedDbStore, []), /must be a non-empty string/)
+})
 
-  it.each([0, -1, 1.5, Number.NaN, 2 ** 31])('IndexedDbStore rejects the time limit %d', (openTimeout) => {
-    expect(() => new IndexedDbStore({ name: NAME, openTimeout })).toThrow(/whole number of milliseconds/)
-  })
+it.each([0, -1, 1.5, Number.NaN, 2 ** 31])('IndexedDbStore rejects the time limit %d', (openTimeout) => {
+  expect(() => new IndexedDbStore({ name: NAME, openTimeout })).toThrow(/whole number of milliseconds/)
+})
 
-  it('IndexedDbStore checks its options without access to IndexedDB', () => {
-    vi.stubGlobal('indexedDB', undefined)
-    expect(open().durability).toBe('device')
-  })
+it('IndexedDbStore checks its options without access to IndexedDB', () => {
+  vi.stubGlobal('indexedDB', undefined)
+  expect(open().durability).toBe('device')
 })
 
 describe('a transaction of IndexedDbStore', () => {
@@ -189,205 +187,197 @@ describe('a transaction of IndexedDbStore', () => {
   })
 })
 
-describe('pages and batches of IndexedDbStore', () => {
-  it('a page or a pruning batch has a few hundred rows at most, whatever the limit', async () => {
-    const store = open()
-    const rows = makeRows(501, { open: false, state: 'created' })
-    for (const row of rows) await store.insert(row)
-    const page = await store.list(SCOPE, { limit: 1_000_000 })
-    expect(page.rows).toHaveLength(500)
-    expect(page.next).toBeDefined()
-    expect(await walk((options) => store.list(SCOPE, options), 1_000)).toHaveLength(501)
-    const begun = vi.spyOn(ImitatedDatabase.prototype, 'transaction')
-    expect(await store.prune(SCOPE, EVERYTHING)).toBe(501)
-    expect(begun).toHaveBeenCalledTimes(3)
-  })
-
-  it('the store rejects a cursor that is not the end of a page', async () => {
-    await expectFailure(() => open().list(SCOPE, { limit: 1, after: 'x' }), /`after`/)
-  })
-
-  it('list returns each of several rows with the same update time, whatever their ids', async () => {
-    const store = open()
-    const rows = ['a b', 'a\nb', '', ' '].map((id) => ({ ...makeRow(1), id }))
-    for (const row of rows) await store.insert(row)
-    const found = await walk((options) => store.list(SCOPE, options), 1)
-    expect(found.map(({ id }) => id).toSorted()).toEqual(rows.map(({ id }) => id).toSorted())
-  })
+it('a page or a pruning batch has a few hundred rows at most, whatever the limit', async () => {
+  const store = open()
+  const rows = makeRows(501, { open: false, state: 'created' })
+  for (const row of rows) await store.insert(row)
+  const page = await store.list(SCOPE, { limit: 1_000_000 })
+  expect(page.rows).toHaveLength(500)
+  expect(page.next).toBeDefined()
+  expect(await walk((options) => store.list(SCOPE, options), 1_000)).toHaveLength(501)
+  const begun = vi.spyOn(ImitatedDatabase.prototype, 'transaction')
+  expect(await store.prune(SCOPE, EVERYTHING)).toBe(501)
+  expect(begun).toHaveBeenCalledTimes(3)
 })
 
-describe('opening the database', () => {
-  it('opening requires a platform with IndexedDB', async () => {
-    for (const none of [undefined, null]) {
-      vi.stubGlobal('indexedDB', none)
-      await expectFailure(() => open().insert(makeRow(1)), /needs IndexedDB/)
-    }
-  })
-
-  it('the error states that the browser denies access to IndexedDB', async () => {
-    const original = Object.getOwnPropertyDescriptor(globalThis, 'indexedDB')
-    Object.defineProperty(globalThis, 'indexedDB', {
-      configurable: true,
-      get: () => {
-        throw new DOMException('secret text', 'SecurityError')
-      },
-    })
-    const failure = await failureOf(() => open().insert(makeRow(1)))
-    Object.defineProperty(globalThis, 'indexedDB', original ?? {})
-    expect(codeOf(failure)).toBe('SecurityError')
-    expect(failure.message).toMatch(/blocks site data/)
-  })
-
-  it.each([
-    ['InvalidStateError', /private window/],
-    ['SecurityError', /blocks site data/],
-    ['QuotaExceededError', /no more space/],
-    ['UnknownError', /cannot read or write its files/],
-    ['VersionError', /a newer version of customer-ordering-sdk/],
-    ['SomethingNewError', /the browser reports SomethingNewError/],
-  ])('the error explains an opening that failed with %s', async (name, meaning) => {
-    refuseOpening(name)
-    const reason = /^Cannot open the order store in the IndexedDB database "orders": /
-    const failure = await expectFailure(() => open().insert(makeRow(1)), reason, name)
-    expect(failure.message).toMatch(meaning)
-    expect(failure.message).not.toContain('secret')
-  })
-
-  it('the next call tries to open the database again', async () => {
-    const store = open()
-    refuseOpening('UnknownError')
-    await failureOf(() => store.insert(makeRow(1)))
-    vi.restoreAllMocks()
-    expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
-  })
-
-  it('concurrent calls open the database once', async () => {
-    const opened = watchOpening()
-    const store = open()
-    await Promise.all(makeRows(10).map((row) => store.insert(row)))
-    expect(opened).toHaveLength(1)
-  })
-
-  it('opening gives up in time if the browser does not respond, and closes a late connection', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const close = vi.fn()
-    const request = { result: { close } } as unknown as IDBOpenDBRequest
-    vi.spyOn(indexedDB, 'open').mockReturnValue(request)
-    const failure = failureOf(() => open().insert(makeRow(1)))
-    await vi.advanceTimersByTimeAsync(3_000)
-    expect((await failure).message).toMatch(/did not respond within 3000 ms/)
-    request.onsuccess?.(new Event('success'))
-    expect(close).toHaveBeenCalledOnce()
-  })
-
-  it('opening leaves no timer behind', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    await openWithRow()
-    refuseOpening('UnknownError')
-    await failureOf(() => open().insert(makeRow(1)))
-    expect(vi.getTimerCount()).toBe(0)
-  })
-
-  it('the error names what blocks an upgrade of the database', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const request = {} as IDBOpenDBRequest
-    vi.spyOn(indexedDB, 'open').mockReturnValue(request)
-    const failure = failureOf(() => open().insert(makeRow(1)))
-    await vi.advanceTimersByTimeAsync(1)
-    request.onblocked?.(new Event('blocked') as IDBVersionChangeEvent)
-    await vi.advanceTimersByTimeAsync(3_000)
-    const reason = /another tab of this site keeps an older version of the database open/
-    expect((await failure).message).toMatch(reason)
-  })
-
-  it.each([
-    ['of another program', undefined, /other code uses the same name/, 'NotFoundError'],
-    ['that a newer version created', 2, /a newer version of customer-ordering-sdk/, 'VersionError'],
-  ])('the store rejects a database %s', async (_, version, reason, code) => {
-    ;(await openElsewhere(version)).close()
-    await expectFailure(() => open().insert(makeRow(1)), reason, code)
-  })
+it('the store rejects a cursor that is not the end of a page', async () => {
+  await expectFailure(() => open().list(SCOPE, { limit: 1, after: 'x' }), /`after`/)
 })
 
-describe('a database that another page changes', () => {
-  it('the store releases its connection so that a newer version can upgrade the database', async () => {
-    const { store } = await openWithRow()
-    const newer = await openElsewhere(2)
-    expect(newer.version).toBe(2)
-    newer.close()
-    await expectFailure(() => store.get(SCOPE, makeRow(1).id), /a newer version/)
-  })
-
-  it('the store releases its connection for a deletion, and does not create the database again', async () => {
-    const { store } = await openWithRow()
-    expect(await ended(indexedDB.deleteDatabase(NAME))).toBe('success')
-    for (const call of [() => store.insert(makeRow(1)), () => store.listOpen(SCOPE, { limit: 1 })]) {
-      await expectFailure(call, /was deleted while its order store was in use/)
-    }
-    expect(await indexedDB.databases()).toEqual([])
-    expect(await open().insert(makeRow(1))).toEqual({ inserted: true })
-  })
-
-  it.each([
-    ['deleted', async () => {}, []],
-    ['deleted and recreated', () => open().insert(makeRow(2)), [NAME]],
-  ])('the store detects that its database was %s while it was closed', async (_, recreate, names) => {
-    const { opened, store } = await openWithRow()
-    opened[0]?.close()
-    await ended(indexedDB.deleteDatabase(NAME))
-    await recreate()
-    await expectFailure(() => store.insert(makeRow(1)), /was deleted/)
-    await expectFailure(() => store.get(SCOPE, makeRow(1).id), /was deleted/)
-    expect((await indexedDB.databases()).map(({ name }) => name)).toEqual(names)
-  })
+it('list returns each of several rows with the same update time, whatever their ids', async () => {
+  const store = open()
+  const rows = ['a b', 'a\nb', '', ' '].map((id) => ({ ...makeRow(1), id }))
+  for (const row of rows) await store.insert(row)
+  const found = await walk((options) => store.list(SCOPE, options), 1)
+  expect(found.map(({ id }) => id).toSorted()).toEqual(rows.map(({ id }) => id).toSorted())
 })
 
-describe('closing the store', () => {
-  it("close ends in time even if the browser never responds to the read of the database's mark", async () => {
-    await open().insert(makeRow(1))
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const stuck = {
-      mode: 'readonly',
-      objectStoreNames: ['marks'],
-      objectStore: () => ({ get: () => ({}) }),
-      abort: () => {},
-    } as unknown as IDBTransaction
-    const reading = deferred()
-    vi.spyOn(ImitatedDatabase.prototype, 'transaction').mockImplementation(() => {
-      reading.resolve()
-      return stuck
-    })
-    const store = open()
-    const failure = failureOf(() => store.get(SCOPE, makeRow(1).id))
-    await reading.promise
-    const closed = store.close()
-    await vi.advanceTimersByTimeAsync(3_000)
-    await closed
-    expect((await failure).message).toMatch(/did not respond within 3000 ms/)
-    expect(vi.getTimerCount()).toBe(0)
-  })
+it('opening requires a platform with IndexedDB', async () => {
+  for (const none of [undefined, null]) {
+    vi.stubGlobal('indexedDB', none)
+    await expectFailure(() => open().insert(makeRow(1)), /needs IndexedDB/)
+  }
+})
 
-  it('after close, other pages can delete the database', async () => {
-    const { store } = await openWithRow()
-    await store.close()
-    expect(await ended(indexedDB.deleteDatabase(NAME))).toBe('success')
+it('the error states that the browser denies access to IndexedDB', async () => {
+  const original = Object.getOwnPropertyDescriptor(globalThis, 'indexedDB')
+  Object.defineProperty(globalThis, 'indexedDB', {
+    configurable: true,
+    get: () => {
+      throw new DOMException('secret text', 'SecurityError')
+    },
   })
+  const failure = await failureOf(() => open().insert(makeRow(1)))
+  Object.defineProperty(globalThis, 'indexedDB', original ?? {})
+  expect(codeOf(failure)).toBe('SecurityError')
+  expect(failure.message).toMatch(/blocks site data/)
+})
 
-  it('close lets earlier calls finish and rejects later ones', async () => {
-    const store = open()
-    const [result] = await Promise.all([store.insert(makeRow(1)), store.close()])
-    expect(result).toEqual({ inserted: true })
-    await expectFailure(() => store.get(SCOPE, makeRow(1).id), /was closed/)
-    expect(await open().get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-  })
+it.each([
+  ['InvalidStateError', /private window/],
+  ['SecurityError', /blocks site data/],
+  ['QuotaExceededError', /no more space/],
+  ['UnknownError', /cannot read or write its files/],
+  ['VersionError', /a newer version of customer-ordering-sdk/],
+  ['SomethingNewError', /the browser reports SomethingNewError/],
+])('the error explains an opening that failed with %s', async (name, meaning) => {
+  refuseOpening(name)
+  const reason = /^Cannot open the order store in the IndexedDB database "orders": /
+  const failure = await expectFailure(() => open().insert(makeRow(1)), reason, name)
+  expect(failure.message).toMatch(meaning)
+  expect(failure.message).not.toContain('secret')
+})
 
-  it('close does nothing if the store was never opened', async () => {
-    await open().close()
-    expect(await indexedDB.databases()).toEqual([])
-    const store = open()
-    refuseOpening('UnknownError')
-    const write = failureOf(() => store.insert(makeRow(1)))
-    await store.close()
-    expect((await write).message).toMatch(/Cannot open/)
+it('the next call tries to open the database again', async () => {
+  const store = open()
+  refuseOpening('UnknownError')
+  await failureOf(() => store.insert(makeRow(1)))
+  vi.restoreAllMocks()
+  expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+})
+
+it('concurrent calls open the database once', async () => {
+  const opened = watchOpening()
+  const store = open()
+  await Promise.all(makeRows(10).map((row) => store.insert(row)))
+  expect(opened).toHaveLength(1)
+})
+
+it('opening gives up in time if the browser does not respond, and closes a late connection', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const close = vi.fn()
+  const request = { result: { close } } as unknown as IDBOpenDBRequest
+  vi.spyOn(indexedDB, 'open').mockReturnValue(request)
+  const failure = failureOf(() => open().insert(makeRow(1)))
+  await vi.advanceTimersByTimeAsync(3_000)
+  expect((await failure).message).toMatch(/did not respond within 3000 ms/)
+  request.onsuccess?.(new Event('success'))
+  expect(close).toHaveBeenCalledOnce()
+})
+
+it('opening leaves no timer behind', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  await openWithRow()
+  refuseOpening('UnknownError')
+  await failureOf(() => open().insert(makeRow(1)))
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+it('the error names what blocks an upgrade of the database', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const request = {} as IDBOpenDBRequest
+  vi.spyOn(indexedDB, 'open').mockReturnValue(request)
+  const failure = failureOf(() => open().insert(makeRow(1)))
+  await vi.advanceTimersByTimeAsync(1)
+  request.onblocked?.(new Event('blocked') as IDBVersionChangeEvent)
+  await vi.advanceTimersByTimeAsync(3_000)
+  const reason = /another tab of this site keeps an older version of the database open/
+  expect((await failure).message).toMatch(reason)
+})
+
+it.each([
+  ['of another program', undefined, /other code uses the same name/, 'NotFoundError'],
+  ['that a newer version created', 2, /a newer version of customer-ordering-sdk/, 'VersionError'],
+])('the store rejects a database %s', async (_, version, reason, code) => {
+  ;(await openElsewhere(version)).close()
+  await expectFailure(() => open().insert(makeRow(1)), reason, code)
+})
+
+it('the store releases its connection so that a newer version can upgrade the database', async () => {
+  const { store } = await openWithRow()
+  const newer = await openElsewhere(2)
+  expect(newer.version).toBe(2)
+  newer.close()
+  await expectFailure(() => store.get(SCOPE, makeRow(1).id), /a newer version/)
+})
+
+it('the store releases its connection for a deletion, and does not create the database again', async () => {
+  const { store } = await openWithRow()
+  expect(await ended(indexedDB.deleteDatabase(NAME))).toBe('success')
+  for (const call of [() => store.insert(makeRow(1)), () => store.listOpen(SCOPE, { limit: 1 })]) {
+    await expectFailure(call, /was deleted while its order store was in use/)
+  }
+  expect(await indexedDB.databases()).toEqual([])
+  expect(await open().insert(makeRow(1))).toEqual({ inserted: true })
+})
+
+it.each([
+  ['deleted', async () => {}, []],
+  ['deleted and recreated', () => open().insert(makeRow(2)), [NAME]],
+])('the store detects that its database was %s while it was closed', async (_, recreate, names) => {
+  const { opened, store } = await openWithRow()
+  opened[0]?.close()
+  await ended(indexedDB.deleteDatabase(NAME))
+  await recreate()
+  await expectFailure(() => store.insert(makeRow(1)), /was deleted/)
+  await expectFailure(() => store.get(SCOPE, makeRow(1).id), /was deleted/)
+  expect((await indexedDB.databases()).map(({ name }) => name)).toEqual(names)
+})
+
+it("close ends in time even if the browser never responds to the read of the database's mark", async () => {
+  await open().insert(makeRow(1))
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const stuck = {
+    mode: 'readonly',
+    objectStoreNames: ['marks'],
+    objectStore: () => ({ get: () => ({}) }),
+    abort: () => {},
+  } as unknown as IDBTransaction
+  const reading = deferred()
+  vi.spyOn(ImitatedDatabase.prototype, 'transaction').mockImplementation(() => {
+    reading.resolve()
+    return stuck
   })
+  const store = open()
+  const failure = failureOf(() => store.get(SCOPE, makeRow(1).id))
+  await reading.promise
+  const closed = store.close()
+  await vi.advanceTimersByTimeAsync(3_000)
+  await closed
+  expect((await failure).message).toMatch(/did not respond within 3000 ms/)
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+it('after close, other pages can delete the database', async () => {
+  const { store } = await openWithRow()
+  await store.close()
+  expect(await ended(indexedDB.deleteDatabase(NAME))).toBe('success')
+})
+
+it('close lets earlier calls finish and rejects later ones', async () => {
+  const store = open()
+  const [result] = await Promise.all([store.insert(makeRow(1)), store.close()])
+  expect(result).toEqual({ inserted: true })
+  await expectFailure(() => store.get(SCOPE, makeRow(1).id), /was closed/)
+  expect(await open().get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+})
+
+it('close does nothing if the store was never opened', async () => {
+  await open().close()
+  expect(await indexedDB.databases()).toEqual([])
+  const store = open()
+  refuseOpening('UnknownError')
+  const write = failureOf(() => store.insert(makeRow(1)))
+  await store.close()
+  expect((await write).message).toMatch(/Cannot open/)
 })

@@ -626,120 +626,114 @@ it.each([
   expect((await expectOrderNotSent(store)).message).toContain(reason)
 })
 
-describe('closing the store', () => {
-  it('close merges the log into the file, even while another connection is open', async () => {
-    const store = openStore()
-    const other = openStore()
-    await store.insert(makeRow(1))
-    await store.close()
-    const copy = join(directory, 'copy.db')
-    copyFileSync(path, copy)
-    expect(countRows(copy)).toBe(1)
-    await other.close()
-    expect(readdirSync(directory)).not.toContain('orders.db-wal')
-  })
-
-  it('the file contains nothing of replaced or pruned data', async () => {
-    const store = openStore()
-    const secret = '@private-handle'
-    // The second string is so long that SQLite stores it on separate pages, which it frees.
-    const rows = [makeRow(1, { data: secret }), makeRow(2, { data: secret.repeat(1_000) })]
-    for (const row of rows) {
-      await store.insert(row)
-      await store.update(nextVersion(row, { data: 'closed', open: false, state: 'created' }), 1)
-    }
-    await store.insert(makeRow(3, { data: secret, open: false, state: 'rejected' }))
-    expect(await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: WRITTEN_AT + 1 })).toBe(1)
-    await store.close()
-    expect(readdirSync(directory)).toEqual(['orders.db'])
-    expect(readFileSync(path).includes(secret)).toBe(false)
-  })
+it('close merges the log into the file, even while another connection is open', async () => {
+  const store = openStore()
+  const other = openStore()
+  await store.insert(makeRow(1))
+  await store.close()
+  const copy = join(directory, 'copy.db')
+  copyFileSync(path, copy)
+  expect(countRows(copy)).toBe(1)
+  await other.close()
+  expect(readdirSync(directory)).not.toContain('orders.db-wal')
 })
 
-describe('a connection that fails', () => {
-  it('if the file becomes read-only, writes reject and reads succeed', async () => {
-    const { store, connection } = openWithConnection()
-    await store.insert(makeRow(1))
-    connection.exec('PRAGMA query_only = ON')
-    const error = await expectFailure(() => store.insert(makeRow(2)), 'it is read-only', 'SQLITE_READONLY')
-    expect(error.applied).toBe(false)
-    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-  })
-
-  it('a failed creation of the tables closes the connection and leaves no transaction', async () => {
-    execute('CREATE TABLE customer_ordering_rows (something TEXT)')
-    await expectFailure(open, `in ${path}: no such column`)
-    expect(readdirSync(directory)).toEqual(['orders.db'])
-    execute('DROP TABLE customer_ordering_rows')
-    await openStore().insert(makeRow(1))
-  })
-
-  it('a write whose sync failed may have happened, and so may every later write of the row', async () => {
-    let failure: Error | undefined
-    const store = openWatched((run) => {
-      if (failure !== undefined) throw failure
-      return run()
-    })
-    const insert = (number: number) => () => store.insert(makeRow(number))
-    failure = Object.assign(new Error('disk I/O error'), { errcode: 1034 })
-    const unknown = 'the disk or file system failed. Check both. The write may or may not have happened.'
-    expect((await expectFailure(insert(2), unknown, 'SQLITE_IOERR')).applied).toBeUndefined()
-    // The log may contain the write whose sync failed, and a crash would restore it.
-    failure = Object.assign(new Error('database or disk is full'), { errcode: 13 })
-    expect((await failureOf(insert(2))).applied).toBeUndefined()
-    expect((await failureOf(insert(3))).applied).toBe(false)
-  })
+it('the file contains nothing of replaced or pruned data', async () => {
+  const store = openStore()
+  const secret = '@private-handle'
+  // The second string is so long that SQLite stores it on separate pages, which it frees.
+  const rows = [makeRow(1, { data: secret }), makeRow(2, { data: secret.repeat(1_000) })]
+  for (const row of rows) {
+    await store.insert(row)
+    await store.update(nextVersion(row, { data: 'closed', open: false, state: 'created' }), 1)
+  }
+  await store.insert(makeRow(3, { data: secret, open: false, state: 'rejected' }))
+  expect(await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: WRITTEN_AT + 1 })).toBe(1)
+  await store.close()
+  expect(readdirSync(directory)).toEqual(['orders.db'])
+  expect(readFileSync(path).includes(secret)).toBe(false)
 })
 
-describe('many rows', () => {
-  it('prune removes many rows in batches, and other work runs in between', async () => {
-    const store = openStore()
-    fill(openDatabase(), 1_200)
-    await store.insert(makeRow(1))
-    const finished: string[] = []
-    const limits = { createdBefore: 1_101, rejectedBefore: 0 }
-    const pruned = store.prune(SCOPE, limits).finally(() => finished.push('prune'))
-    await new Promise((resolve) => setImmediate(resolve))
-    await store.insert(makeRow(2)).finally(() => finished.push('insert'))
-    expect(await pruned).toBe(1_100)
-    expect(finished).toEqual(['insert', 'prune'])
-    expect(countRows()).toBe(102)
-  })
+it('if the file becomes read-only, writes reject and reads succeed', async () => {
+  const { store, connection } = openWithConnection()
+  await store.insert(makeRow(1))
+  connection.exec('PRAGMA query_only = ON')
+  const error = await expectFailure(() => store.insert(makeRow(2)), 'it is read-only', 'SQLITE_READONLY')
+  expect(error.applied).toBe(false)
+  expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+})
 
-  it('every statement uses an index, whatever the number of rows', async () => {
-    const prepared = new Set<string>()
-    replaceNodeSqlite(() => ({
-      DatabaseSync: class extends DatabaseSync {
-        override prepare(sql: string): StatementSync {
-          if (sql.includes('customer_ordering_rows') && !sql.includes('pragma_')) prepared.add(sql)
-          return super.prepare(sql)
-        }
-      },
-    }))
-    openStore()
-    vi.restoreAllMocks()
-    const database = openDatabase()
-    fill(database, 5_000)
-    database.exec('ANALYZE')
-    const plans = [...prepared]
-      .filter((sql) => !sql.startsWith('INSERT'))
-      .flatMap((sql) => database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all())
-      .map(({ detail }) => String(detail))
-      .filter((detail) => !/^(LIST|SCALAR) SUBQUERY|customer_ordering_schema/.test(detail))
-    const byKey = 'USING INDEX sqlite_autoindex_customer_ordering_rows_1 (scope=? AND id=?)'
-    expect(plans.map((plan) => plan.replace('SEARCH customer_ordering_rows ', '')).sort()).toEqual([
-      // prune finds the batch first, then deletes its rows.
-      'USING COVERING INDEX customer_ordering_closed (scope=? AND state=? AND updated_at<?)',
-      // list
-      'USING INDEX customer_ordering_list (scope=? AND updated_at>?)',
-      // listOpen
-      'USING INDEX customer_ordering_open (scope=? AND id>?)',
-      // get and update
-      byKey,
-      byKey,
-      'USING INTEGER PRIMARY KEY (rowid=?)',
-    ])
+it('a failed creation of the tables closes the connection and leaves no transaction', async () => {
+  execute('CREATE TABLE customer_ordering_rows (something TEXT)')
+  await expectFailure(open, `in ${path}: no such column`)
+  expect(readdirSync(directory)).toEqual(['orders.db'])
+  execute('DROP TABLE customer_ordering_rows')
+  await openStore().insert(makeRow(1))
+})
+
+it('a write whose sync failed may have happened, and so may every later write of the row', async () => {
+  let failure: Error | undefined
+  const store = openWatched((run) => {
+    if (failure !== undefined) throw failure
+    return run()
   })
+  const insert = (number: number) => () => store.insert(makeRow(number))
+  failure = Object.assign(new Error('disk I/O error'), { errcode: 1034 })
+  const unknown = 'the disk or file system failed. Check both. The write may or may not have happened.'
+  expect((await expectFailure(insert(2), unknown, 'SQLITE_IOERR')).applied).toBeUndefined()
+  // The log may contain the write whose sync failed, and a crash would restore it.
+  failure = Object.assign(new Error('database or disk is full'), { errcode: 13 })
+  expect((await failureOf(insert(2))).applied).toBeUndefined()
+  expect((await failureOf(insert(3))).applied).toBe(false)
+})
+
+it('prune removes many rows in batches, and other work runs in between', async () => {
+  const store = openStore()
+  fill(openDatabase(), 1_200)
+  await store.insert(makeRow(1))
+  const finished: string[] = []
+  const limits = { createdBefore: 1_101, rejectedBefore: 0 }
+  const pruned = store.prune(SCOPE, limits).finally(() => finished.push('prune'))
+  await new Promise((resolve) => setImmediate(resolve))
+  await store.insert(makeRow(2)).finally(() => finished.push('insert'))
+  expect(await pruned).toBe(1_100)
+  expect(finished).toEqual(['insert', 'prune'])
+  expect(countRows()).toBe(102)
+})
+
+it('every statement uses an index, whatever the number of rows', async () => {
+  const prepared = new Set<string>()
+  replaceNodeSqlite(() => ({
+    DatabaseSync: class extends DatabaseSync {
+      override prepare(sql: string): StatementSync {
+        if (sql.includes('customer_ordering_rows') && !sql.includes('pragma_')) prepared.add(sql)
+        return super.prepare(sql)
+      }
+    },
+  }))
+  openStore()
+  vi.restoreAllMocks()
+  const database = openDatabase()
+  fill(database, 5_000)
+  database.exec('ANALYZE')
+  const plans = [...prepared]
+    .filter((sql) => !sql.startsWith('INSERT'))
+    .flatMap((sql) => database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all())
+    .map(({ detail }) => String(detail))
+    .filter((detail) => !/^(LIST|SCALAR) SUBQUERY|customer_ordering_schema/.test(detail))
+  const byKey = 'USING INDEX sqlite_autoindex_customer_ordering_rows_1 (scope=? AND id=?)'
+  expect(plans.map((plan) => plan.replace('SEARCH customer_ordering_rows ', '')).sort()).toEqual([
+    // prune finds the batch first, then deletes its rows.
+    'USING COVERING INDEX customer_ordering_closed (scope=? AND state=? AND updated_at<?)',
+    // list
+    'USING INDEX customer_ordering_list (scope=? AND updated_at>?)',
+    // listOpen
+    'USING INDEX customer_ordering_open (scope=? AND id>?)',
+    // get and update
+    byKey,
+    byKey,
+    'USING INTEGER PRIMARY KEY (rowid=?)',
+  ])
 })
 
 describe('several processes', { timeout: 120_000 }, () => {

@@ -67,59 +67,57 @@ describe('hooks', () => {
   })
 })
 
-describe('log lines', () => {
-  test.each<LogLevel>(['info', 'warn', 'error', 'off'])('at level %s, a good call logs nothing', (level) => {
-    const { lines, logger } = logging()
-    tellAll(new Reporter({}, logger, level))
-    expect(lines).toEqual([])
-  })
+test.each<LogLevel>(['info', 'warn', 'error', 'off'])('at level %s, a good call logs nothing', (level) => {
+  const { lines, logger } = logging()
+  tellAll(new Reporter({}, logger, level))
+  expect(lines).toEqual([])
+})
 
-  test('a log line states what happened, with the event as fields', () => {
-    const { lines, logger } = logging()
-    tellAll(new Reporter({}, logger, 'debug'))
-    expect(lines).toEqual([
-      ['debug', 'customer-ordering-sdk: request sent', request],
-      ['debug', 'customer-ordering-sdk: request ended', response],
-      ['debug', 'customer-ordering-sdk: trying again', retry],
-      ['debug', 'customer-ordering-sdk: call ended', settled],
-    ])
-  })
+test('a log line states what happened, with the event as fields', () => {
+  const { lines, logger } = logging()
+  tellAll(new Reporter({}, logger, 'debug'))
+  expect(lines).toEqual([
+    ['debug', 'customer-ordering-sdk: request sent', request],
+    ['debug', 'customer-ordering-sdk: request ended', response],
+    ['debug', 'customer-ordering-sdk: trying again', retry],
+    ['debug', 'customer-ordering-sdk: call ended', settled],
+  ])
+})
 
-  test.each([
-    ['a refusal', { ok: false, charged: 'no', code: 'payment_required' }, 'info', 'call failed'],
-    ['a charge in doubt', { ...DOUBT, code: 'timeout' }, 'warn', 'call failed'],
-    ['an ending that could not be stored', { ok: true, remembered: false }, 'warn', 'call ended'],
-    ['an order of a twin', { ...DOUBT, code: 'duplicate_order' }, 'info', 'call failed'],
-    ['an order of a healthy peer', { ...DOUBT, recovery: 'in_progress' }, 'debug', 'call failed'],
-    ['an order left open', { ...DOUBT, recovery: 'still_open' }, 'info', 'call failed'],
-    ['an order for a person', { charged: 'yes', recovery: 'needs_attention' }, 'info', 'call ended'],
-  ] as const)('log lines for %s: %j have level %s', (_what, fields, level, message) => {
-    const { lines, logger } = logging()
-    new Reporter({}, logger, 'debug').settled({ ...settled, ...fields })
-    expect(lines).toEqual([[level, `customer-ordering-sdk: ${message}`, { ...settled, ...fields }]])
-  })
+test.each([
+  ['a refusal', { ok: false, charged: 'no', code: 'payment_required' }, 'info', 'call failed'],
+  ['a charge in doubt', { ...DOUBT, code: 'timeout' }, 'warn', 'call failed'],
+  ['an ending that could not be stored', { ok: true, remembered: false }, 'warn', 'call ended'],
+  ['an order of a twin', { ...DOUBT, code: 'duplicate_order' }, 'info', 'call failed'],
+  ['an order of a healthy peer', { ...DOUBT, recovery: 'in_progress' }, 'debug', 'call failed'],
+  ['an order left open', { ...DOUBT, recovery: 'still_open' }, 'info', 'call failed'],
+  ['an order for a person', { charged: 'yes', recovery: 'needs_attention' }, 'info', 'call ended'],
+] as const)('log lines for %s: %j have level %s', (_what, fields, level, message) => {
+  const { lines, logger } = logging()
+  new Reporter({}, logger, 'debug').settled({ ...settled, ...fields })
+  expect(lines).toEqual([[level, `customer-ordering-sdk: ${message}`, { ...settled, ...fields }]])
+})
 
-  test('a logger is called with itself as this, and no logger means no lines', () => {
-    class Lines implements Logger {
-      readonly seen: string[] = []
-      debug(message: string): void {
-        this.seen.push(message)
-      }
-      info = this.debug
-      warn = this.debug
-      error = this.debug
+test('a logger is called with itself as this, and no logger means no lines', () => {
+  class Lines implements Logger {
+    readonly seen: string[] = []
+    debug(message: string): void {
+      this.seen.push(message)
     }
-    const logger = new Lines()
-    tellAll(new Reporter({}, logger, 'debug'))
-    expect(logger.seen).toHaveLength(4)
-    expect(() => tellAll(new Reporter({}, undefined, 'debug'))).not.toThrow()
-  })
+    info = this.debug
+    warn = this.debug
+    error = this.debug
+  }
+  const logger = new Lines()
+  tellAll(new Reporter({}, logger, 'debug'))
+  expect(logger.seen).toHaveLength(4)
+  expect(() => tellAll(new Reporter({}, undefined, 'debug'))).not.toThrow()
+})
 
-  test.each([
-    ['throws', throws],
-    ['rejects', async () => throws()],
-  ])('log lines to a logger that %s change nothing', async (_how, log) => {
-    const logger = { debug: log, info: log, warn: log, error: log }
-    expect(await unhandledBy(() => tellAll(new Reporter({}, logger, 'debug')))).toEqual([])
-  })
+test.each([
+  ['throws', throws],
+  ['rejects', async () => throws()],
+])('log lines to a logger that %s change nothing', async (_how, log) => {
+  const logger = { debug: log, info: log, warn: log, error: log }
+  expect(await unhandledBy(() => tellAll(new Reporter({}, logger, 'debug')))).toEqual([])
 })

@@ -10,29 +10,27 @@ function rules(minQuantity: number, maxQuantity: number, stepQuantity: number): 
 /** Rules as a service might send them in violation of its own schema. */
 const oddRules = (fields: object) => fields as QuantityRules
 
-describe('a quantity within the rules', () => {
-  test.each<[string, QuantityRules, number]>([
-    ['at the minimum', rules(100, 1000, 50), 100],
-    ['at the maximum', rules(100, 1000, 50), 1000],
-    ['on the step', rules(100, 1000, 50), 550],
-    ['on the step counted from the minimum only', rules(10, 100, 25), 35],
-    ['on the step counted from zero only', rules(10, 100, 25), 50],
-    ['on a step of tenths', rules(0.1, 10, 0.1), 7],
-    ['on a step of thirds of a decimal, where floating-point remainders fail', rules(0, 10, 0.3), 3],
-    ['on a step of hundredths counted from a fraction', rules(0.75, 10, 0.25), 2],
-    ['on a step in exponent notation', rules(1, 1e21, 1e-7), 5],
-    ['on a step larger than the quantity, at the minimum', rules(5, 1000, 100), 5],
-    ['between fractional bounds', rules(0.5, 2.5, 0.5), 2],
-    ['as large as an integer can safely be', rules(1, Number.MAX_VALUE, 1), Number.MAX_SAFE_INTEGER],
-    ['of one where the minimum is zero or less', rules(-5, 10, 1), 1],
-  ])('the quantity %s passes', (_what, service, quantity) => {
-    expect(checkQuantity(service, quantity)).toEqual(ok)
-  })
+test.each<[string, QuantityRules, number]>([
+  ['at the minimum', rules(100, 1000, 50), 100],
+  ['at the maximum', rules(100, 1000, 50), 1000],
+  ['on the step', rules(100, 1000, 50), 550],
+  ['on the step counted from the minimum only', rules(10, 100, 25), 35],
+  ['on the step counted from zero only', rules(10, 100, 25), 50],
+  ['on a step of tenths', rules(0.1, 10, 0.1), 7],
+  ['on a step of thirds of a decimal, where floating-point remainders fail', rules(0, 10, 0.3), 3],
+  ['on a step of hundredths counted from a fraction', rules(0.75, 10, 0.25), 2],
+  ['on a step in exponent notation', rules(1, 1e21, 1e-7), 5],
+  ['on a step larger than the quantity, at the minimum', rules(5, 1000, 100), 5],
+  ['between fractional bounds', rules(0.5, 2.5, 0.5), 2],
+  ['as large as an integer can safely be', rules(1, Number.MAX_VALUE, 1), Number.MAX_SAFE_INTEGER],
+  ['of one where the minimum is zero or less', rules(-5, 10, 1), 1],
+])('the quantity %s passes', (_what, service, quantity) => {
+  expect(checkQuantity(service, quantity)).toEqual(ok)
+})
 
-  test('checkQuantity accepts a complete service', () => {
-    const service = { productId: 'p', amount: 1, currency: 'EUR', ...rules(1, 10, 1), stock: 'low' }
-    expect(checkQuantity(Object.freeze(service), 10)).toEqual(ok)
-  })
+test('checkQuantity accepts a complete service', () => {
+  const service = { productId: 'p', amount: 1, currency: 'EUR', ...rules(1, 10, 1), stock: 'low' }
+  expect(checkQuantity(Object.freeze(service), 10)).toEqual(ok)
 })
 
 describe('a quantity outside the rules is refused with reason, message and the nearest that pass', () => {
@@ -72,23 +70,21 @@ describe('a quantity outside the rules is refused with reason, message and the n
   })
 })
 
-describe('a service that sells no quantity at all', () => {
-  test.each<[string, QuantityRules, string]>([
-    ['a minimum above the maximum', rules(10, 5, 1), 'minimum 10, maximum 5, step 1'],
-    ['a maximum below one', rules(0, 0, 1), 'minimum 0, maximum 0, step 1'],
-    ['no integer between its bounds', rules(1.2, 1.8, 0.1), 'minimum 1.2, maximum 1.8, step 0.1'],
-    ['no integer on its step', rules(0.5, 30, 100), 'minimum 0.5, maximum 30, step 100'],
-    ['a minimum beyond the safe integers', oddRules({ minQuantity: 1e20 }), 'minimum 100000000000000000000'],
-  ])('a service without any valid quantity is reported: %s', (_what, service, listed) => {
-    for (const quantity of [7, 7.5]) {
-      expect(checkQuantity(service, quantity)).toEqual({
-        ok: false,
-        reason: 'no_valid_quantity',
-        message: `The service's rules allow no quantity (${listed}).`,
-        nearest: [],
-      })
-    }
-  })
+test.each<[string, QuantityRules, string]>([
+  ['a minimum above the maximum', rules(10, 5, 1), 'minimum 10, maximum 5, step 1'],
+  ['a maximum below one', rules(0, 0, 1), 'minimum 0, maximum 0, step 1'],
+  ['no integer between its bounds', rules(1.2, 1.8, 0.1), 'minimum 1.2, maximum 1.8, step 0.1'],
+  ['no integer on its step', rules(0.5, 30, 100), 'minimum 0.5, maximum 30, step 100'],
+  ['a minimum beyond the safe integers', oddRules({ minQuantity: 1e20 }), 'minimum 100000000000000000000'],
+])('a service without any valid quantity is reported: %s', (_what, service, listed) => {
+  for (const quantity of [7, 7.5]) {
+    expect(checkQuantity(service, quantity)).toEqual({
+      ok: false,
+      reason: 'no_valid_quantity',
+      message: `The service's rules allow no quantity (${listed}).`,
+      nearest: [],
+    })
+  }
 })
 
 describe('rules that mean nothing are left to the service', () => {

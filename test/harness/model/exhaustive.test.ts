@@ -2,7 +2,7 @@
  * Every order of the effects of concurrent calls, and of one call after the other, with every
  * mishap at every effect. `npm run verify model` adds pairs of mishaps and three concurrent calls.
  */
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { FULL, sample } from '../../support/effort.ts'
 import { withBug } from '../simulation/threads.ts'
 import { CRASH_POINTS } from './crash-points.ts'
@@ -26,29 +26,27 @@ const NOTICED = [
   'the request is sent before the record is stored',
 ] as const
 
-describe('calls for one order', () => {
-  it.each(chosen)('concurrent calls keep every promise in each order of effects: $name', async (setting) => {
+it.each(chosen)('concurrent calls keep every promise in each order of effects: $name', async (setting) => {
+  const { broken, whole } = await searched(setting, MOST_RUNS)
+  expect(broken).toBeUndefined()
+  expect(whole, `${setting.name} has more than ${MOST_RUNS} runs`).toBe(true)
+})
+
+it('a crash or failure at every effect of create(), its recovery and the next call breaks no promise', {
+  timeout: 1_800_000,
+}, async () => {
+  for (const setting of points) {
     const { broken, whole } = await searched(setting, MOST_RUNS)
-    expect(broken).toBeUndefined()
-    expect(whole, `${setting.name} has more than ${MOST_RUNS} runs`).toBe(true)
-  })
+    if (!whole) expect.fail(broken ?? `${setting.name} has more than ${MOST_RUNS} runs`)
+  }
+})
 
-  it('a crash or failure at every effect of create(), its recovery and the next call breaks no promise', {
-    timeout: 1_800_000,
-  }, async () => {
-    for (const setting of points) {
-      const { broken, whole } = await searched(setting, MOST_RUNS)
-      if (!whole) expect.fail(broken ?? `${setting.name} has more than ${MOST_RUNS} runs`)
-    }
-  })
-
-  it.each(FULL ? NOTICED : [])('some order of effects shows that %s', async (name) => {
-    const program = new URL('./schedules.ts', import.meta.url)
-    await withBug<{ readonly searched: typeof searched }>(name, program, async (bugged) => {
-      const shown: string[] = []
-      for (const setting of [...SETTINGS, ...SETTINGS.map((each) => ({ ...each, mishaps: 1 }))])
-        if (shown.length === 0) shown.push(...((await bugged.searched(setting, 2000)).broken ?? []))
-      expect(shown).not.toEqual([])
-    })
+it.each(FULL ? NOTICED : [])('some order of effects shows that %s', async (name) => {
+  const program = new URL('./schedules.ts', import.meta.url)
+  await withBug<{ readonly searched: typeof searched }>(name, program, async (bugged) => {
+    const shown: string[] = []
+    for (const setting of [...SETTINGS, ...SETTINGS.map((each) => ({ ...each, mishaps: 1 }))])
+      if (shown.length === 0) shown.push(...((await bugged.searched(setting, 2000)).broken ?? []))
+    expect(shown).not.toEqual([])
   })
 })

@@ -396,47 +396,45 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     })
   })
 
-  describe('failures', () => {
-    it.each([
-      [1213, 'a deadlock with another transaction. Try again. Nothing was written.', false],
-      [1114, "the server's disk or its table is full. Free up space. Nothing was written.", false],
-      [1180, 'the database client reported 1180', undefined],
-      [1317, 'The write may or may not have happened.', undefined],
-    ])('a write that fails with error %d says what that means', async (errno, message, applied) => {
-      const pool = openPool()
-      await new MysqlStore({ client: pool }).migrate()
-      const client = poolWith(pool, async (statement, connection) => {
-        if (!statement.sql.startsWith('INSERT')) return await connection.execute(statement)
-        throw Object.assign(new Error('secret'), { errno })
-      })
-      const insert = () => new MysqlStore({ client }).insert(makeRow(1))
-      expect((await expectFailure(insert, message, String(errno))).applied).toBe(applied)
+  it.each([
+    [1213, 'a deadlock with another transaction. Try again. Nothing was written.', false],
+    [1114, "the server's disk or its table is full. Free up space. Nothing was written.", false],
+    [1180, 'the database client reported 1180', undefined],
+    [1317, 'The write may or may not have happened.', undefined],
+  ])('a write that fails with error %d says what that means', async (errno, message, applied) => {
+    const pool = openPool()
+    await new MysqlStore({ client: pool }).migrate()
+    const client = poolWith(pool, async (statement, connection) => {
+      if (!statement.sql.startsWith('INSERT')) return await connection.execute(statement)
+      throw Object.assign(new Error('secret'), { errno })
     })
-
-    it('a user with access to the rows only needs no right to create tables', async () => {
-      await execute(`CREATE OR REPLACE USER limited@'127.0.0.1' IDENTIFIED BY 'x';
-        GRANT SELECT, INSERT, UPDATE, DELETE ON orders.* TO limited@'127.0.0.1'`)
-      const url = server().urlFor({ user: 'limited', password: 'x' })
-      const store = new MysqlStore({ client: openPool({}, url) })
-      await expectFailure(() => store.migrate(), 'as a user that may create them', '1142')
-      await open().migrate()
-      await store.insert(makeRow(1))
-      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-    })
-
-    it('the store rejects a client that does not show the status of the server', async () => {
-      const store = new MysqlStore({ client: { query: async () => [[]], execute: async () => [[]] } })
-      await expectFailure(() => store.migrate(), 'does not show the status of the server')
-    })
-
-    it.each(['', ' ', 'a\u0000', 'x'.repeat(56), '😀'])(
-      'the store rejects the table name %j',
-      async (table) => {
-        const wrong = () => new MysqlStore({ client: openPool(), table })
-        await expectFailure(wrong, 'The option `table` of MysqlStore')
-      },
-    )
+    const insert = () => new MysqlStore({ client }).insert(makeRow(1))
+    expect((await expectFailure(insert, message, String(errno))).applied).toBe(applied)
   })
+
+  it('a user with access to the rows only needs no right to create tables', async () => {
+    await execute(`CREATE OR REPLACE USER limited@'127.0.0.1' IDENTIFIED BY 'x';
+        GRANT SELECT, INSERT, UPDATE, DELETE ON orders.* TO limited@'127.0.0.1'`)
+    const url = server().urlFor({ user: 'limited', password: 'x' })
+    const store = new MysqlStore({ client: openPool({}, url) })
+    await expectFailure(() => store.migrate(), 'as a user that may create them', '1142')
+    await open().migrate()
+    await store.insert(makeRow(1))
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+  })
+
+  it('the store rejects a client that does not show the status of the server', async () => {
+    const store = new MysqlStore({ client: { query: async () => [[]], execute: async () => [[]] } })
+    await expectFailure(() => store.migrate(), 'does not show the status of the server')
+  })
+
+  it.each(['', ' ', 'a\u0000', 'x'.repeat(56), '😀'])(
+    'the store rejects the table name %j',
+    async (table) => {
+      const wrong = () => new MysqlStore({ client: openPool(), table })
+      await expectFailure(wrong, 'The option `table` of MysqlStore')
+    },
+  )
 
   it('the documented MySQL code works', async () => {
     const pool = openPool({ connectionLimit: 1 })

@@ -326,42 +326,40 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     await expectIndexed(servers().port)
   })
 
-  describe('a server whose memory is full', () => {
-    it.each(CLIENTS)(
-      'a server with full memory accepts no new order, but closes and prunes existing ones, through %s',
-      async (name) => {
-        const store = await storeWith(name)
-        await store.get(SCOPE, 'warm')
-        const used = (await servers().ask('info', 'memory')).find((line) => line.startsWith('used_memory:'))
-        await configure('maxmemory', Number(used?.split(':')[1]) + 2 ** 20)
-        const rows = makeRows(100, { data: 'x'.repeat(50_000) })
-        const kept: StoredRow[] = []
-        const error = await failureOf(async () => {
-          for (const row of rows) {
-            await store.insert(row)
-            kept.push(row)
-          }
-        })
-        expect(error.message).toBe(
-          "Cannot write to the order store in Redis: the server's memory is full. Raise `maxmemory`, or prune old orders. Nothing was written.",
-        )
-        expect(error).toMatchObject({ applied: false, cause: { code: 'OOM' } })
-        expect(kept.length).toBeGreaterThan(3)
-        expect(await walk((options) => store.list(SCOPE, options), 10)).toHaveLength(kept.length)
-        await expectIndexed(servers().port, kept.length)
-        const [first, ...others] = kept
-        if (first === undefined) throw new Error('unreachable')
-        const closed = nextVersion(first, { ...CREATED, data: 'y'.repeat(50_000) })
-        await mustUpdate(store, closed)
-        for (const row of others.slice(0, 5))
-          await mustUpdate(store, nextVersion(row, { ...REJECTED, data: '' }))
-        expect(await store.get(SCOPE, first.id)).toEqual(closed)
-        await expectIndexed(servers().port, kept.length)
-        expect(await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: WRITTEN_AT + 10 })).toBe(5)
-        expect(await store.insert(makeRow(500))).toEqual({ inserted: true })
-      },
-    )
-  })
+  it.each(CLIENTS)(
+    'a server with full memory accepts no new order, but closes and prunes existing ones, through %s',
+    async (name) => {
+      const store = await storeWith(name)
+      await store.get(SCOPE, 'warm')
+      const used = (await servers().ask('info', 'memory')).find((line) => line.startsWith('used_memory:'))
+      await configure('maxmemory', Number(used?.split(':')[1]) + 2 ** 20)
+      const rows = makeRows(100, { data: 'x'.repeat(50_000) })
+      const kept: StoredRow[] = []
+      const error = await failureOf(async () => {
+        for (const row of rows) {
+          await store.insert(row)
+          kept.push(row)
+        }
+      })
+      expect(error.message).toBe(
+        "Cannot write to the order store in Redis: the server's memory is full. Raise `maxmemory`, or prune old orders. Nothing was written.",
+      )
+      expect(error).toMatchObject({ applied: false, cause: { code: 'OOM' } })
+      expect(kept.length).toBeGreaterThan(3)
+      expect(await walk((options) => store.list(SCOPE, options), 10)).toHaveLength(kept.length)
+      await expectIndexed(servers().port, kept.length)
+      const [first, ...others] = kept
+      if (first === undefined) throw new Error('unreachable')
+      const closed = nextVersion(first, { ...CREATED, data: 'y'.repeat(50_000) })
+      await mustUpdate(store, closed)
+      for (const row of others.slice(0, 5))
+        await mustUpdate(store, nextVersion(row, { ...REJECTED, data: '' }))
+      expect(await store.get(SCOPE, first.id)).toEqual(closed)
+      await expectIndexed(servers().port, kept.length)
+      expect(await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: WRITTEN_AT + 10 })).toBe(5)
+      expect(await store.insert(makeRow(500))).toEqual({ inserted: true })
+    },
+  )
 
   it.each(CLIENTS)('connection failures reveal no address and no password, through %s', async (name) => {
     const server = await RedisServers.start('single')
@@ -493,40 +491,38 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     })
   })
 
-  describe('many rows and large rows', () => {
-    it('prune removes many rows in batches, and other calls run in between', async () => {
-      const [store, other] = [await storeWith('node-redis'), await storeWith('ioredis')]
-      await insertAll(store, [...makeRows(1_000, CREATED), makeRow(2_000)])
-      const finished: string[] = []
-      const pruned = store.prune(SCOPE, EVERYTHING).finally(() => finished.push('prune'))
-      await other.insert(makeRow(2_001)).finally(() => finished.push('insert'))
-      expect(await pruned).toBe(1_000)
-      expect(finished).toEqual(['insert', 'prune'])
-      await expectIndexed(servers().port, 2)
-    })
+  it('prune removes many rows in batches, and other calls run in between', async () => {
+    const [store, other] = [await storeWith('node-redis'), await storeWith('ioredis')]
+    await insertAll(store, [...makeRows(1_000, CREATED), makeRow(2_000)])
+    const finished: string[] = []
+    const pruned = store.prune(SCOPE, EVERYTHING).finally(() => finished.push('prune'))
+    await other.insert(makeRow(2_001)).finally(() => finished.push('insert'))
+    expect(await pruned).toBe(1_000)
+    expect(finished).toEqual(['insert', 'prune'])
+    await expectIndexed(servers().port, 2)
+  })
 
-    it('prune removes only closed rows, even if the index is wrong', async () => {
-      const store = await storeWith('node-redis')
-      await insertAll(store, [makeRow(1), makeRow(2, REJECTED), makeRow(3, CREATED)])
-      const [list = ''] = await servers().ask('keys', '*:list')
-      for (const entry of await servers().ask('zrange', list, 0, -1))
-        await servers().ask('zadd', list.replace(/list$/, 'created'), 0, entry)
-      expect(await store.prune(SCOPE, { createdBefore: WRITTEN_AT + 1, rejectedBefore: 0 })).toBe(1)
-      await expectIndexed(servers().port, 2)
-    })
+  it('prune removes only closed rows, even if the index is wrong', async () => {
+    const store = await storeWith('node-redis')
+    await insertAll(store, [makeRow(1), makeRow(2, REJECTED), makeRow(3, CREATED)])
+    const [list = ''] = await servers().ask('keys', '*:list')
+    for (const entry of await servers().ask('zrange', list, 0, -1))
+      await servers().ask('zadd', list.replace(/list$/, 'created'), 0, entry)
+    expect(await store.prune(SCOPE, { createdBefore: WRITTEN_AT + 1, rejectedBefore: 0 })).toBe(1)
+    await expectIndexed(servers().port, 2)
+  })
 
-    it('pages of large rows are shorter, so that no response becomes too large', async () => {
-      const store = await storeWith('ioredis')
-      await insertAll(store, makeRows(12, { data: 'x'.repeat(2 ** 20) }))
-      for (const read of [
-        (options: { limit: number }) => store.list(SCOPE, options),
-        (options: { limit: number }) => store.listOpen(SCOPE, options),
-      ]) {
-        const page = await read({ limit: 1_000_000 })
-        expect(page.rows.length).toBe(4)
-        expect(page.next).toBeDefined()
-        expect(await walk(read, 1_000_000)).toHaveLength(12)
-      }
-    })
+  it('pages of large rows are shorter, so that no response becomes too large', async () => {
+    const store = await storeWith('ioredis')
+    await insertAll(store, makeRows(12, { data: 'x'.repeat(2 ** 20) }))
+    for (const read of [
+      (options: { limit: number }) => store.list(SCOPE, options),
+      (options: { limit: number }) => store.listOpen(SCOPE, options),
+    ]) {
+      const page = await read({ limit: 1_000_000 })
+      expect(page.rows.length).toBe(4)
+      expect(page.next).toBeDefined()
+      expect(await walk(read, 1_000_000)).toHaveLength(12)
+    }
   })
 })

@@ -27,24 +27,22 @@ const failureWith = (error: Error): Promise<StoreError> =>
 
 class SocketClosedUnexpectedlyError extends Error {}
 
-describe('the options of RedisStore', () => {
-  it.each([[undefined], [null], [{}], ['redis://:secret@host'], [{ query: () => {} }], [{ eval: () => {} }]])(
-    'RedisStore rejects the client %j',
-    async (client) => {
-      const error = await failureOf(() => new RedisStore({ client: client as RedisClient }))
-      expect(error.message).toContain('must be a client of node-redis (the package `redis`) or of ioredis')
-      expect(error.message).not.toContain('secret')
-    },
-  )
+it.each([[undefined], [null], [{}], ['redis://:secret@host'], [{ query: () => {} }], [{ eval: () => {} }]])(
+  'RedisStore rejects the client %j',
+  async (client) => {
+    const error = await failureOf(() => new RedisStore({ client: client as RedisClient }))
+    expect(error.message).toContain('must be a client of node-redis (the package `redis`) or of ioredis')
+    expect(error.message).not.toContain('secret')
+  },
+)
 
-  it.each(['{a}', 'a{', '}', '\ud800', 5])('RedisStore rejects the prefix %j', async (prefix) => {
-    await failureOf(() => answering([], INFO, { prefix }))
-  })
+it.each(['{a}', 'a{', '}', '\ud800', 5])('RedisStore rejects the prefix %j', async (prefix) => {
+  await failureOf(() => answering([], INFO, { prefix }))
+})
 
-  it.each(['persistence', 'eviction'])('RedisStore rejects an unknown value of `%s`', async (name) => {
-    const error = await failureOf(() => answering([], INFO, { [name]: 'off' }))
-    expect(error.message).toBe(`The option \`${name}\` of RedisStore must be 'check' or 'assume'.`)
-  })
+it.each(['persistence', 'eviction'])('RedisStore rejects an unknown value of `%s`', async (name) => {
+  const error = await failureOf(() => answering([], INFO, { [name]: 'off' }))
+  expect(error.message).toBe(`The option \`${name}\` of RedisStore must be 'check' or 'assume'.`)
 })
 
 describe('the inspection of the server', () => {
@@ -70,93 +68,87 @@ describe('the inspection of the server', () => {
   })
 })
 
-describe('failures of RedisStore', () => {
-  it.each([
-    [
-      "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.",
-      'OOM',
-      /memory is full\. .*Nothing was written\.$/,
-    ],
-    [
-      "READONLY You can't write against a read only replica.",
-      'READONLY',
-      /Connect the client to the primary/,
-    ],
-    ['LOADING Redis is loading the dataset', 'LOADING', /Try again\. This attempt wrote nothing\.$/],
-    ['MISCONF Errors writing to the AOF file: No space left', 'MISCONF', /cannot write to its disk/],
-    ['MOVED 3999 10.0.0.7:6381', 'MOVED', /Pass a cluster client\. This attempt wrote nothing\.$/],
-    [
-      'ERR Script attempted to access a non local key in a cluster node script: 1f2e, on @user_script:8.',
-      'TRYAGAIN',
-      /moving the slot.* may or may not have happened\.$/,
-    ],
-    [
-      'Too many Cluster redirections. Last error: ReplyError: MOVED 3999 10.0.0.7:6381',
-      'MaxCommandRedirectionsError',
-      /Try again when the cluster has settled/,
-    ],
-    ['ERR unknown command `EVALSHA`, with args: `secret`', 'ERR', /the database client reported ERR\./],
-    ['Connection is closed.', 'CONNECTION_CLOSED', /the client is not connected/],
-    ['Command timed out', 'COMMAND_TIMEOUT', /did not respond in time/],
-    [
-      'connect secret',
-      'Error',
-      /the database client reported Error\. .* The write may or may not have happened\.$/,
-    ],
-  ])('the error "%s" is reported with the code %s', async (text, code, message) => {
-    const error = await failureWith(Object.assign(new Error(text), { command: { args: ['secret'] } }))
-    expect(error.message).toMatch(/^Cannot write to the order store in Redis: /)
-    expect(error.message).toMatch(message)
-    expect(error.message).not.toMatch(/secret|10\.0\.0\.7/)
-    expect(error.cause).toMatchObject({ message: code, code })
-    expect(Object.keys(error.cause as Error).sort()).toEqual(['code', 'name'])
-  })
+it.each([
+  [
+    "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.",
+    'OOM',
+    /memory is full\. .*Nothing was written\.$/,
+  ],
+  ["READONLY You can't write against a read only replica.", 'READONLY', /Connect the client to the primary/],
+  ['LOADING Redis is loading the dataset', 'LOADING', /Try again\. This attempt wrote nothing\.$/],
+  ['MISCONF Errors writing to the AOF file: No space left', 'MISCONF', /cannot write to its disk/],
+  ['MOVED 3999 10.0.0.7:6381', 'MOVED', /Pass a cluster client\. This attempt wrote nothing\.$/],
+  [
+    'ERR Script attempted to access a non local key in a cluster node script: 1f2e, on @user_script:8.',
+    'TRYAGAIN',
+    /moving the slot.* may or may not have happened\.$/,
+  ],
+  [
+    'Too many Cluster redirections. Last error: ReplyError: MOVED 3999 10.0.0.7:6381',
+    'MaxCommandRedirectionsError',
+    /Try again when the cluster has settled/,
+  ],
+  ['ERR unknown command `EVALSHA`, with args: `secret`', 'ERR', /the database client reported ERR\./],
+  ['Connection is closed.', 'CONNECTION_CLOSED', /the client is not connected/],
+  ['Command timed out', 'COMMAND_TIMEOUT', /did not respond in time/],
+  [
+    'connect secret',
+    'Error',
+    /the database client reported Error\. .* The write may or may not have happened\.$/,
+  ],
+])('the error "%s" is reported with the code %s', async (text, code, message) => {
+  const error = await failureWith(Object.assign(new Error(text), { command: { args: ['secret'] } }))
+  expect(error.message).toMatch(/^Cannot write to the order store in Redis: /)
+  expect(error.message).toMatch(message)
+  expect(error.message).not.toMatch(/secret|10\.0\.0\.7/)
+  expect(error.cause).toMatchObject({ message: code, code })
+  expect(Object.keys(error.cause as Error).sort()).toEqual(['code', 'name'])
+})
 
-  it('only errors of writes mention a write', async () => {
-    const reason = /^Cannot read from the order store in Redis: .* that you connected the client\.$/
-    const store = answering(new Error('Connection is closed.'))
-    await expectFailure(() => store.get(SCOPE, 'id'), reason)
-  })
+it('only errors of writes mention a write', async () => {
+  const reason = /^Cannot read from the order store in Redis: .* that you connected the client\.$/
+  const store = answering(new Error('Connection is closed.'))
+  await expectFailure(() => store.get(SCOPE, 'id'), reason)
+})
 
-  it('the cause has the code of the network error, or the name of its class', async () => {
-    const refused = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7'), { code: 'ECONNREFUSED' })
-    expect((await failureWith(refused)).cause).toMatchObject({ code: 'ECONNREFUSED' })
-    const closed = await failureWith(new SocketClosedUnexpectedlyError('Socket closed unexpectedly'))
-    expect(closed.cause).toMatchObject({ code: 'SocketClosedUnexpectedlyError' })
-    expect(closed.message).toContain('the client is not connected')
-  })
+it('the cause has the code of the network error, or the name of its class', async () => {
+  const refused = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7'), { code: 'ECONNREFUSED' })
+  expect((await failureWith(refused)).cause).toMatchObject({ code: 'ECONNREFUSED' })
+  const closed = await failureWith(new SocketClosedUnexpectedlyError('Socket closed unexpectedly'))
+  expect(closed.cause).toMatchObject({ code: 'SocketClosedUnexpectedlyError' })
+  expect(closed.message).toContain('the client is not connected')
+})
 
-  it.each([['QUEUED'], [null], [7], [[1]], [[null]], [{ 0: 'written', length: 1 }]])(
-    'the store rejects the reply %j, which no script returns',
-    async (reply) => {
-      const insert = () => answering(reply).insert(makeRow(1))
-      await expectFailure(insert, 'something that is not the result of a script')
-    },
-  )
+it.each([['QUEUED'], [null], [7], [[1]], [[null]], [{ 0: 'written', length: 1 }]])(
+  'the store rejects the reply %j, which no script returns',
+  async (reply) => {
+    const insert = () => answering(reply).insert(makeRow(1))
+    await expectFailure(insert, 'something that is not the result of a script')
+  },
+)
 
-  it('the store rejects a row that another program or a newer version wrote', async () => {
-    for (const text of ['', 'their own', `2 1 1 open 1 1 w\n{}`, `1 1 1 other 1 1 w\n{}`])
-      await expectFailure(() => answering([text]).get(SCOPE, 'id'), 'contains a row that it did not write')
-  })
+it('the store rejects a row that another program or a newer version wrote', async () => {
+  for (const text of ['', 'their own', `2 1 1 open 1 1 w\n{}`, `1 1 1 other 1 1 w\n{}`])
+    await expectFailure(() => answering([text]).get(SCOPE, 'id'), 'contains a row that it did not write')
+})
 
-  it('the store rejects bytes that are not UTF-8', async () => {
-    await failureOf(() => answering([Uint8Array.of(0x31, 0xff)]).get(SCOPE, 'id'))
-  })
+it('the store rejects bytes that are not UTF-8', async () => {
+  await failureOf(() => answering([Uint8Array.of(0x31, 0xff)]).get(SCOPE, 'id'))
+})
 
-  it('the store rejects times that the index cannot sort', async () => {
-    for (const updatedAt of [-1, 0.5, Number.NaN, 2 ** 53]) {
-      const call = () => answering(['written']).insert(makeRow(1, { updatedAt }))
-      await expectFailure(call, 'must be a whole number of milliseconds')
-    }
-  })
+it('the store rejects times that the index cannot sort', async () => {
+  for (const updatedAt of [-1, 0.5, Number.NaN, 2 ** 53]) {
+    const call = () => answering(['written']).insert(makeRow(1, { updatedAt }))
+    await expectFailure(call, 'must be a whole number of milliseconds')
+  }
+})
 
-  it('the store rejects a cursor that it did not create', async () => {
-    await failureOf(() => answering(['']).list(SCOPE, { limit: 1, after: 'page 2' }))
-  })
+it('the store rejects a cursor that it did not create', async () => {
+  await failureOf(() => answering(['']).list(SCOPE, { limit: 1, after: 'page 2' }))
+})
 
-  it('the store rejects every call after close', async () => {
-    const store = answering([])
-    await store.close()
-    await expectFailures(callsOf(store), 'was closed. Create a new RedisStore.')
-  })
+it('the store rejects every call after close', async () => {
+  const store = answering([])
+  await store.close()
+  await expectFailures(callsOf(store), 'was closed. Create a new RedisStore.')
 })

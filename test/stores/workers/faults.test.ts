@@ -1,7 +1,7 @@
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { type D1Binding, D1Store } from 'customer-ordering-sdk/stores/d1'
 import { DurableObjectStore } from 'customer-ordering-sdk/stores/durable-object'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { throwing } from '../../support/calls.ts'
 import { order } from '../../support/lab.ts'
@@ -20,28 +20,26 @@ const bindingOf = (around: (sql: string, parameters: readonly unknown[]) => Retu
 /** A binding to which no statement gets through. */
 const failing = (message: string): D1Binding => bindingOf(() => Promise.reject(new Error(message)))
 
-describe('D1Store with a broken binding', () => {
-  it.each([
-    ['nothing', undefined],
-    ['an object without prepare()', { exec: () => {} }],
-  ])('the constructor refuses %s', async (_, database) => {
-    const options = { database } as unknown as { database: D1Binding }
-    await expectFailure(() => new D1Store(options), 'the binding of a D1 database, such as env.DB')
-  })
+it.each([
+  ['nothing', undefined],
+  ['an object without prepare()', { exec: () => {} }],
+])('the constructor refuses %s', async (_, database) => {
+  const options = { database } as unknown as { database: D1Binding }
+  await expectFailure(() => new D1Store(options), 'the binding of a D1 database, such as env.DB')
+})
 
-  it('the constructor refuses a session, which may read a replica', async () => {
-    const session = { ...failing(''), getBookmark: () => null }
-    await expectFailure(() => new D1Store({ database: session }), 'a session may read a replica')
-  })
+it('the constructor refuses a session, which may read a replica', async () => {
+  const session = { ...failing(''), getBookmark: () => null }
+  await expectFailure(() => new D1Store({ database: session }), 'a session may read a replica')
+})
 
-  it('nothing that a replica returns is believed', async () => {
-    const database = bindingOf(async () => ({ results: [], meta: { served_by_primary: false } }))
-    await expectFailures(callsOf(new D1Store({ database })), 'a read replica responded')
-    const { sandbox, client } = shopOver(new D1Store({ database }))
-    const created = client.orders.create(order('a'))
-    await expect(created).rejects.toMatchObject({ charged: 'unknown', code: 'store' })
-    expect(sandbox.requests).toEqual([])
-  })
+it('nothing that a replica returns is believed', async () => {
+  const database = bindingOf(async () => ({ results: [], meta: { served_by_primary: false } }))
+  await expectFailures(callsOf(new D1Store({ database })), 'a read replica responded')
+  const { sandbox, client } = shopOver(new D1Store({ database }))
+  const created = client.orders.create(order('a'))
+  await expect(created).rejects.toMatchObject({ charged: 'unknown', code: 'store' })
+  expect(sandbox.requests).toEqual([])
 })
 
 it('a write is refused, and surely not made, on a platform that refuses the PRAGMA', async () => {

@@ -111,34 +111,32 @@ test('the two copies of the module differ', () => {
   expect(Object.getPrototypeOf(new copy.ApiError('x'))).not.toBe(errors.ApiError.prototype)
 })
 
-describe('instanceof', () => {
-  test.each([null, undefined, 1, 'x', {}, [], new Error('x'), new TypeError('x'), Object.create(null)])(
-    'instanceof is false for %s',
-    (value) => {
-      expect(value instanceof CustomerOrderingError).toBe(false)
-      expect(value instanceof NotFoundError).toBe(false)
-      expect(isCustomerOrderingError(value)).toBe(false)
-    },
-  )
+test.each([null, undefined, 1, 'x', {}, [], new Error('x'), new TypeError('x'), Object.create(null)])(
+  'instanceof is false for %s',
+  (value) => {
+    expect(value instanceof CustomerOrderingError).toBe(false)
+    expect(value instanceof NotFoundError).toBe(false)
+    expect(isCustomerOrderingError(value)).toBe(false)
+  },
+)
 
-  test('instanceof is false for a look-alike with the same name and code', () => {
-    const alike = Object.assign(new Error('x'), { name: 'ApiError', code: 'api', charged: 'no' })
-    expect(alike instanceof ApiError).toBe(false)
-  })
+test('instanceof is false for a look-alike with the same name and code', () => {
+  const alike = Object.assign(new Error('x'), { name: 'ApiError', code: 'api', charged: 'no' })
+  expect(alike instanceof ApiError).toBe(false)
+})
 
-  test("instanceof of a caller's subclass does not match its base", () => {
-    class MineError extends NotFoundError {}
-    class MoreError extends MineError {}
-    const mine = new MineError('x')
-    expect(mine instanceof MineError).toBe(true)
-    expect(mine instanceof NotFoundError).toBe(true)
-    expect(mine instanceof copy.NotFoundError).toBe(true)
-    expect(mine instanceof CustomerOrderingError).toBe(true)
-    expect(mine instanceof MoreError).toBe(false)
-    expect(new NotFoundError('x') instanceof MineError).toBe(false)
-    expect(new copy.NotFoundError('x') instanceof MineError).toBe(false)
-    expect(new MoreError('x') instanceof MineError).toBe(true)
-  })
+test("instanceof of a caller's subclass does not match its base", () => {
+  class MineError extends NotFoundError {}
+  class MoreError extends MineError {}
+  const mine = new MineError('x')
+  expect(mine instanceof MineError).toBe(true)
+  expect(mine instanceof NotFoundError).toBe(true)
+  expect(mine instanceof copy.NotFoundError).toBe(true)
+  expect(mine instanceof CustomerOrderingError).toBe(true)
+  expect(mine instanceof MoreError).toBe(false)
+  expect(new NotFoundError('x') instanceof MineError).toBe(false)
+  expect(new copy.NotFoundError('x') instanceof MineError).toBe(false)
+  expect(new MoreError('x') instanceof MineError).toBe(true)
 })
 
 describe('the printed form of an error', () => {

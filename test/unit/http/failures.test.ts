@@ -132,46 +132,44 @@ function failed(
   return { kind: 'failed', unsent, closed: false, detail: { name: 'TypeError', ...named } }
 }
 
-describe('a failure without an answer', () => {
-  test.each([
-    ['unreachable', 'ECONNREFUSED', 'connect'],
-    ['certificate', 'CERT_HAS_EXPIRED', undefined],
-    [false, 'ECONNRESET', 'read'],
-    [false, 'ECONNREFUSED', 'connect'],
-  ] as const)('a failure (%s, %s, %s) is a ConnectionError with its cause', (unsent, code, syscall) => {
-    const error = fail(failed(unsent, code, syscall))
-    const shown = syscall === undefined ? code : `${code} ${syscall}`
-    expect(error.constructor).toBe(ConnectionError)
-    expect(error.message).toContain(`(${shown})`)
-    expect(error.code).toBe('connection')
-    expect(error.cause).toEqual(Object.assign(new Error(shown), { code, ...(syscall && { syscall }) }))
-    expect(Object.getPrototypeOf(error.cause)).toBe(Error.prototype)
-  })
+test.each([
+  ['unreachable', 'ECONNREFUSED', 'connect'],
+  ['certificate', 'CERT_HAS_EXPIRED', undefined],
+  [false, 'ECONNRESET', 'read'],
+  [false, 'ECONNREFUSED', 'connect'],
+] as const)('a failure (%s, %s, %s) is a ConnectionError with its cause', (unsent, code, syscall) => {
+  const error = fail(failed(unsent, code, syscall))
+  const shown = syscall === undefined ? code : `${code} ${syscall}`
+  expect(error.constructor).toBe(ConnectionError)
+  expect(error.message).toContain(`(${shown})`)
+  expect(error.code).toBe('connection')
+  expect(error.cause).toEqual(Object.assign(new Error(shown), { code, ...(syscall && { syscall }) }))
+  expect(Object.getPrototypeOf(error.cause)).toBe(Error.prototype)
+})
 
-  test('a timeout states which time is over', () => {
-    for (const deadline of ['attempt', 'total'] as const) {
-      const error = fail({ kind: 'timeout' }, { deadline })
-      expect(error).toBeInstanceOf(TimeoutError)
-      expect(error).toMatchObject({ code: 'timeout', deadline })
-      expect(error.message.includes('totalTimeout')).toBe(deadline === 'total')
-    }
-  })
+test('a timeout states which time is over', () => {
+  for (const deadline of ['attempt', 'total'] as const) {
+    const error = fail({ kind: 'timeout' }, { deadline })
+    expect(error).toBeInstanceOf(TimeoutError)
+    expect(error).toMatchObject({ code: 'timeout', deadline })
+    expect(error.message.includes('totalTimeout')).toBe(deadline === 'total')
+  }
+})
 
-  test("an abort keeps the signal's reason as its cause", () => {
-    const reason = { why: 'the user left' }
-    const error = fail({ kind: 'aborted' }, { reason })
-    expect(error).toBeInstanceOf(RequestAbortedError)
-    expect(error.code).toBe('aborted')
-    expect(error.cause).toBe(reason)
-  })
+test("an abort keeps the signal's reason as its cause", () => {
+  const reason = { why: 'the user left' }
+  const error = fail({ kind: 'aborted' }, { reason })
+  expect(error).toBeInstanceOf(RequestAbortedError)
+  expect(error.code).toBe('aborted')
+  expect(error.cause).toBe(reason)
+})
 
-  test.each([301, 302, 303, 304, 307, 308, 0])('redirect %i is never followed', (status) => {
-    const headers = new Headers({ location: 'https://elsewhere.example', 'x-request-id': 'req_1' })
-    const error = fail({ kind: 'redirect', status, headers })
-    expect(error).toBeInstanceOf(InvalidResponseError)
-    expect(error.message).not.toContain('elsewhere')
-    expect(error).toMatchObject({ status, requestId: 'req_1' })
-  })
+test.each([301, 302, 303, 304, 307, 308, 0])('redirect %i is never followed', (status) => {
+  const headers = new Headers({ location: 'https://elsewhere.example', 'x-request-id': 'req_1' })
+  const error = fail({ kind: 'redirect', status, headers })
+  expect(error).toBeInstanceOf(InvalidResponseError)
+  expect(error.message).not.toContain('elsewhere')
+  expect(error).toMatchObject({ status, requestId: 'req_1' })
 })
 
 test.each<[problem: BodyProblem | undefined, ErrorClass, facts: object]>([

@@ -20,63 +20,61 @@ function nested(depth: number): unknown {
   return value
 }
 
-describe('RFC 8785', () => {
-  test('the example of RFC 8785 section 3.2.2 becomes the text of section 3.2.3', () => {
-    const input = JSON.parse(String.raw`{
+test('the example of RFC 8785 section 3.2.2 becomes the text of section 3.2.3', () => {
+  const input = JSON.parse(String.raw`{
       "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
       "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
       "literals": [null, true, false]
     }`)
-    expect(canonicalJson(input)).toBe(
-      String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`,
-    )
-  })
+  expect(canonicalJson(input)).toBe(
+    String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`,
+  )
+})
 
-  test.each([20, 21, 40])('%s names are sorted', (count) => {
-    const names = Array.from({ length: count }, (_, index) => `name ${100 + index}`)
-    const members = names.map((name) => `"${name}":1`).join(',')
-    const backwards = Object.fromEntries(names.toReversed().map((name) => [name, 1]))
-    expect(canonicalJson(backwards)).toBe(`{${members}}`)
-  })
+test.each([20, 21, 40])('%s names are sorted', (count) => {
+  const names = Array.from({ length: count }, (_, index) => `name ${100 + index}`)
+  const members = names.map((name) => `"${name}":1`).join(',')
+  const backwards = Object.fromEntries(names.toReversed().map((name) => [name, 1]))
+  expect(canonicalJson(backwards)).toBe(`{${members}}`)
+})
 
-  test('names are sorted by UTF-16 code units as in the example of section 3.2.3', () => {
-    const input = {
-      '\u20ac': 'Euro Sign',
-      '\r': 'Carriage Return',
-      '\ufb33': 'Hebrew Letter Dalet With Dagesh',
-      '1': 'One',
-      '\ud83d\ude00': 'Emoji: Grinning Face',
-      '\u0080': 'Control',
-      '\u00f6': 'Latin Small Letter O With Diaeresis',
-    }
-    const values = [...canonicalJson(input).matchAll(/:"([^"]+)"/g)].map((match) => match[1])
-    expect(values).toEqual([
-      ...['Carriage Return', 'One', 'Control', 'Latin Small Letter O With Diaeresis', 'Euro Sign'],
-      ...['Emoji: Grinning Face', 'Hebrew Letter Dalet With Dagesh'],
-    ])
-  })
+test('names are sorted by UTF-16 code units as in the example of section 3.2.3', () => {
+  const input = {
+    '\u20ac': 'Euro Sign',
+    '\r': 'Carriage Return',
+    '\ufb33': 'Hebrew Letter Dalet With Dagesh',
+    '1': 'One',
+    '\ud83d\ude00': 'Emoji: Grinning Face',
+    '\u0080': 'Control',
+    '\u00f6': 'Latin Small Letter O With Diaeresis',
+  }
+  const values = [...canonicalJson(input).matchAll(/:"([^"]+)"/g)].map((match) => match[1])
+  expect(values).toEqual([
+    ...['Carriage Return', 'One', 'Control', 'Latin Small Letter O With Diaeresis', 'Euro Sign'],
+    ...['Emoji: Grinning Face', 'Hebrew Letter Dalet With Dagesh'],
+  ])
+})
 
-  // From appendix B: the bits of a double and its text.
-  test.each([
-    ['0000000000000000', '0'],
-    ['8000000000000000', '0'],
-    ['0000000000000001', '5e-324'],
-    ['7fefffffffffffff', '1.7976931348623157e+308'],
-    ['c340000000000000', '-9007199254740992'],
-    ['4430000000000000', '295147905179352830000'],
-    ['44b52d02c7e14af5', '9.999999999999997e+22'],
-    ['44b52d02c7e14af6', '1e+23'],
-    ['444b1ae4d6e2ef4f', '999999999999999900000'],
-    ['444b1ae4d6e2ef50', '1e+21'],
-    ['3eb0c6f7a0b5ed8c', '9.999999999999997e-7'],
-    ['3eb0c6f7a0b5ed8d', '0.000001'],
-    ['41b3de4355555553', '333333333.3333332'],
-    ['41b3de4355555557', '333333333.33333343'],
-    ['becbf647612f3696', '-0.0000033333333333333333'],
-    ['43143ff3c1cb0959', '1424953923781206.2'],
-  ])('the number with bits %s is written as in appendix B: %s', (bits, text) => {
-    expect(canonicalJson(Buffer.from(bits, 'hex').readDoubleBE())).toBe(text)
-  })
+// From appendix B: the bits of a double and its text.
+test.each([
+  ['0000000000000000', '0'],
+  ['8000000000000000', '0'],
+  ['0000000000000001', '5e-324'],
+  ['7fefffffffffffff', '1.7976931348623157e+308'],
+  ['c340000000000000', '-9007199254740992'],
+  ['4430000000000000', '295147905179352830000'],
+  ['44b52d02c7e14af5', '9.999999999999997e+22'],
+  ['44b52d02c7e14af6', '1e+23'],
+  ['444b1ae4d6e2ef4f', '999999999999999900000'],
+  ['444b1ae4d6e2ef50', '1e+21'],
+  ['3eb0c6f7a0b5ed8c', '9.999999999999997e-7'],
+  ['3eb0c6f7a0b5ed8d', '0.000001'],
+  ['41b3de4355555553', '333333333.3333332'],
+  ['41b3de4355555557', '333333333.33333343'],
+  ['becbf647612f3696', '-0.0000033333333333333333'],
+  ['43143ff3c1cb0959', '1424953923781206.2'],
+])('the number with bits %s is written as in appendix B: %s', (bits, text) => {
+  expect(canonicalJson(Buffer.from(bits, 'hex').readDoubleBE())).toBe(text)
 })
 
 describe('members', () => {
@@ -137,46 +135,44 @@ describe('members', () => {
   })
 })
 
-describe('toJSON', () => {
-  test('a date becomes its ISO string, in a member, in an array and alone', () => {
-    const date = new Date(Date.UTC(2024, 1, 29))
-    expect(canonicalJson({ at: date, list: [date] })).toBe(
-      '{"at":"2024-02-29T00:00:00.000Z","list":["2024-02-29T00:00:00.000Z"]}',
-    )
-    expect(canonicalJson(date)).toBe('"2024-02-29T00:00:00.000Z"')
-  })
+test('a date becomes its ISO string, in a member, in an array and alone', () => {
+  const date = new Date(Date.UTC(2024, 1, 29))
+  expect(canonicalJson({ at: date, list: [date] })).toBe(
+    '{"at":"2024-02-29T00:00:00.000Z","list":["2024-02-29T00:00:00.000Z"]}',
+  )
+  expect(canonicalJson(date)).toBe('"2024-02-29T00:00:00.000Z"')
+})
 
-  test('toJSON is called once, on the value, with its member name', () => {
-    const calls: unknown[] = []
-    class Amount {
-      toJSON(name: string): unknown {
-        calls.push([this instanceof Amount, name])
-        return { minor: 1, currency: 'EUR' }
-      }
+test('toJSON is called once, on the value, with its member name', () => {
+  const calls: unknown[] = []
+  class Amount {
+    toJSON(name: string): unknown {
+      calls.push([this instanceof Amount, name])
+      return { minor: 1, currency: 'EUR' }
     }
-    expect(canonicalJson({ price: new Amount(), all: [new Amount()] })).toBe(
-      '{"all":[{"currency":"EUR","minor":1}],"price":{"currency":"EUR","minor":1}}',
-    )
-    canonicalJson(new Amount())
-    expect(calls).toEqual([
-      [true, '0'],
-      [true, 'price'],
-      [true, ''],
-    ])
-  })
+  }
+  expect(canonicalJson({ price: new Amount(), all: [new Amount()] })).toBe(
+    '{"all":[{"currency":"EUR","minor":1}],"price":{"currency":"EUR","minor":1}}',
+  )
+  canonicalJson(new Amount())
+  expect(calls).toEqual([
+    [true, '0'],
+    [true, 'price'],
+    [true, ''],
+  ])
+})
 
-  test.each<[string, value: unknown, text: string]>([
-    ['a member called toJSON in the result is data', { toJSON: () => ({ toJSON: 5 }) }, '{"a":{"toJSON":5}}'],
-    ['toJSON may return null', { toJSON: () => null }, '{"a":null}'],
-    ['a member whose toJSON returns undefined is dropped', { toJSON: () => undefined }, '{}'],
-    ["a literal's own toJSON is called", { b: 1, toJSON: () => ({ c: 2 }) }, '{"a":{"c":2}}'],
-  ])('%s', (_what, a, text) => {
-    expect(canonicalJson({ a })).toBe(text)
-  })
+test.each<[string, value: unknown, text: string]>([
+  ['a member called toJSON in the result is data', { toJSON: () => ({ toJSON: 5 }) }, '{"a":{"toJSON":5}}'],
+  ['toJSON may return null', { toJSON: () => null }, '{"a":null}'],
+  ['a member whose toJSON returns undefined is dropped', { toJSON: () => undefined }, '{}'],
+  ["a literal's own toJSON is called", { b: 1, toJSON: () => ({ c: 2 }) }, '{"a":{"c":2}}'],
+])('%s', (_what, a, text) => {
+  expect(canonicalJson({ a })).toBe(text)
+})
 
-  test('an error thrown by toJSON is passed on', () => {
-    expect(() => canonicalJson({ toJSON: throwing('broken') })).toThrow(new Error('broken'))
-  })
+test('an error thrown by toJSON is passed on', () => {
+  expect(() => canonicalJson({ toJSON: throwing('broken') })).toThrow(new Error('broken'))
 })
 
 describe('polluted prototypes', () => {

@@ -104,36 +104,34 @@ test('scopes are server and account as canonical JSON, also without an account',
   expect(scopeOf('s', 'null')).toBe('["s","null"]')
 })
 
-describe('keys of callers', () => {
-  test.each(['a', '!', '~', 'order-1', 'k'.repeat(255), '"quoted"', '4c2b1d36-cd00-5ff9-9074-c0dadc946804'])(
-    "the caller's key %j is accepted",
-    (key) => {
-      expect(checkIdempotencyKey(key)).toBeUndefined()
-    },
-  )
+test.each(['a', '!', '~', 'order-1', 'k'.repeat(255), '"quoted"', '4c2b1d36-cd00-5ff9-9074-c0dadc946804'])(
+  "the caller's key %j is accepted",
+  (key) => {
+    expect(checkIdempotencyKey(key)).toBeUndefined()
+  },
+)
 
-  test.each<[unknown, string]>([
-    ['', 'is empty'],
-    ['k'.repeat(256), 'has more than 255 characters'],
-    ...['a b', ' a', 'a\n', 'a\r\nx: y', '\u0000', '\u007f', 'ä', '😀'].map((key): [unknown, string] => [
-      key,
-      'has a character that is not visible ASCII (0x21 to 0x7E)',
-    ]),
-    [undefined, 'is not a string'],
-    [null, 'is not a string'],
-    [1, 'is not a string'],
-    [['a'], 'is not a string'],
-  ])("the caller's key %j is rejected: it %s", (key, reason) => {
-    expect(checkIdempotencyKey(key)).toBe(reason)
-  })
+test.each<[unknown, string]>([
+  ['', 'is empty'],
+  ['k'.repeat(256), 'has more than 255 characters'],
+  ...['a b', ' a', 'a\n', 'a\r\nx: y', '\u0000', '\u007f', 'ä', '😀'].map((key): [unknown, string] => [
+    key,
+    'has a character that is not visible ASCII (0x21 to 0x7E)',
+  ]),
+  [undefined, 'is not a string'],
+  [null, 'is not a string'],
+  [1, 'is not a string'],
+  [['a'], 'is not a string'],
+])("the caller's key %j is rejected: it %s", (key, reason) => {
+  expect(checkIdempotencyKey(key)).toBe(reason)
+})
 
-  test('a single character is accepted as a key if and only if it is visible ASCII', () => {
-    const accepted: number[] = []
-    for (let unit = 0; unit <= 0xffff; unit++) {
-      if (checkIdempotencyKey(String.fromCharCode(unit)) === undefined) accepted.push(unit)
-    }
-    expect(accepted).toEqual(Array.from({ length: 0x7e - 0x21 + 1 }, (_, index) => 0x21 + index))
-  })
+test('a single character is accepted as a key if and only if it is visible ASCII', () => {
+  const accepted: number[] = []
+  for (let unit = 0; unit <= 0xffff; unit++) {
+    if (checkIdempotencyKey(String.fromCharCode(unit)) === undefined) accepted.push(unit)
+  }
+  expect(accepted).toEqual(Array.from({ length: 0x7e - 0x21 + 1 }, (_, index) => 0x21 + index))
 })
 
 describe('references', () => {

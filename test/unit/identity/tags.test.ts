@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { canonicalJson } from '../../../src/identity/canonical.ts'
 import {
   apiKeyTag,
@@ -54,43 +54,41 @@ const SAME: [string, unknown][] = [
   ],
 ]
 
-describe('the fingerprint of a payload', () => {
-  // Pinned forever: stored records are compared by these tags.
-  test('the fingerprint is a tag of 53 bits for each field, and never changes', () => {
-    expect(print(request)).toEqual({
-      quantity: '2f2jslvdjfa',
-      serviceId: '2fzvhvvobhz',
-      target: '1wogms6ikn7',
-    })
-    expect(print(request, 'anon:any')).toEqual({
-      quantity: 'i0d0423skx',
-      serviceId: '94w7puy4d8',
-      target: '12e7kv3801g',
-    })
-    expect(fieldTag(SLOT, 'quantity', 100)).toBe('2f2jslvdjfa')
+// Pinned forever: stored records are compared by these tags.
+test('the fingerprint is a tag of 53 bits for each field, and never changes', () => {
+  expect(print(request)).toEqual({
+    quantity: '2f2jslvdjfa',
+    serviceId: '2fzvhvvobhz',
+    target: '1wogms6ikn7',
   })
-
-  test.each(CHANGES)(
-    'fingerprint and digest depend on %s, and the field is named',
-    (_what, changed, fields) => {
-      expect(differingFields(print(request), print(changed))).toEqual(fields)
-      expect(differingFields(print(changed), print(request))).toEqual(fields)
-      expect(digest(changed)).not.toBe(digest(request))
-    },
-  )
-
-  test.each(SAME)('neither fingerprint nor digest depends on %s', (_what, changed) => {
-    expect(differingFields(print(request), print(changed))).toEqual([])
-    expect(digest(changed)).toBe(digest(request))
+  expect(print(request, 'anon:any')).toEqual({
+    quantity: 'i0d0423skx',
+    serviceId: '94w7puy4d8',
+    target: '12e7kv3801g',
   })
+  expect(fieldTag(SLOT, 'quantity', 100)).toBe('2f2jslvdjfa')
+})
 
-  test('tags differ by slot and by field, except that nameless orders share a salt', () => {
-    const { a, b } = print({ a: 1, b: 1 })
-    expect(a).toMatch(/^[\da-z]{5,11}$/)
-    expect(a).not.toBe(b)
-    expect(fieldTag('ref:other', 'a', 1)).not.toBe(a)
-    expect(print({ a: 1 }, 'anon:x')).toEqual(print({ a: 1 }, 'anon:y'))
-  })
+test.each(CHANGES)(
+  'fingerprint and digest depend on %s, and the field is named',
+  (_what, changed, fields) => {
+    expect(differingFields(print(request), print(changed))).toEqual(fields)
+    expect(differingFields(print(changed), print(request))).toEqual(fields)
+    expect(digest(changed)).not.toBe(digest(request))
+  },
+)
+
+test.each(SAME)('neither fingerprint nor digest depends on %s', (_what, changed) => {
+  expect(differingFields(print(request), print(changed))).toEqual([])
+  expect(digest(changed)).toBe(digest(request))
+})
+
+test('tags differ by slot and by field, except that nameless orders share a salt', () => {
+  const { a, b } = print({ a: 1, b: 1 })
+  expect(a).toMatch(/^[\da-z]{5,11}$/)
+  expect(a).not.toBe(b)
+  expect(fieldTag('ref:other', 'a', 1)).not.toBe(a)
+  expect(print({ a: 1 }, 'anon:x')).toEqual(print({ a: 1 }, 'anon:y'))
 })
 
 test('the digest that names a nameless order never changes', () => {
@@ -112,25 +110,23 @@ test('with a polluted Object.prototype, fingerprints and differences stay the sa
   expect(seen()).toEqual([before, ['gift']])
 })
 
-describe('the tag of an API key', () => {
-  test('the tag of an API key never changes', () => {
-    expect(apiKeyTag(derive, 'salt', 'key-1')).toBe('ab2319b6')
-    expect(proxiedTag(derive, 'salt', 'key-1')).toBe('pab2319b6')
-    expect(apiKeyTag(derive, 'salt', null)).toBe('none')
-  })
+test('the tag of an API key never changes', () => {
+  expect(apiKeyTag(derive, 'salt', 'key-1')).toBe('ab2319b6')
+  expect(proxiedTag(derive, 'salt', 'key-1')).toBe('pab2319b6')
+  expect(apiKeyTag(derive, 'salt', null)).toBe('none')
+})
 
-  test('tags distinguish API keys and salts by eight hexadecimal characters', () => {
-    const tags = ['a', 'b', ''].map((apiKey) => apiKeyTag(derive, 's', apiKey))
-    tags.push(apiKeyTag(derive, 't', 'a'))
-    expect(new Set(tags).size).toBe(4)
-    for (const tag of tags) expect(tag).toMatch(/^[0-9a-f]{8}$/)
-  })
+test('tags distinguish API keys and salts by eight hexadecimal characters', () => {
+  const tags = ['a', 'b', ''].map((apiKey) => apiKeyTag(derive, 's', apiKey))
+  tags.push(apiKeyTag(derive, 't', 'a'))
+  expect(new Set(tags).size).toBe(4)
+  for (const tag of tags) expect(tag).toMatch(/^[0-9a-f]{8}$/)
+})
 
-  test.each([
-    [true, proxiedTag(derive, 's', 'tag')],
-    [false, apiKeyTag(derive, 's', 'key')],
-    [false, apiKeyTag(derive, 's', null)],
-  ])('whether a proxy adds the API key (%s) shows in the tag %s', (expected, tag) => {
-    expect(isProxied(tag)).toBe(expected)
-  })
+test.each([
+  [true, proxiedTag(derive, 's', 'tag')],
+  [false, apiKeyTag(derive, 's', 'key')],
+  [false, apiKeyTag(derive, 's', null)],
+])('whether a proxy adds the API key (%s) shows in the tag %s', (expected, tag) => {
+  expect(isProxied(tag)).toBe(expected)
 })

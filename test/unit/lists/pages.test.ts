@@ -119,66 +119,62 @@ describe('reading a list to its end', () => {
   )
 })
 
-describe('a list that changes while it is read', () => {
-  it.each([
-    [1, 40, 2],
-    [4, 40, 2],
-    [10, 40, 2],
-    [25, 60, 4],
-  ])('the list steps back for rows that shifted when %i rows disappeared', async (removed, count, at) => {
-    const found = await collect(pagesOf(changing(rows(count), at, (list) => list.slice(removed))))
-    expect(new Set(found)).toEqual(new Set(ids(rows(count))))
-    // Rows may repeat if more of them disappear than fit on a page.
-    if (removed <= 10) expect(found).toHaveLength(count)
-  })
+it.each([
+  [1, 40, 2],
+  [4, 40, 2],
+  [10, 40, 2],
+  [25, 60, 4],
+])('the list steps back for rows that shifted when %i rows disappeared', async (removed, count, at) => {
+  const found = await collect(pagesOf(changing(rows(count), at, (list) => list.slice(removed))))
+  expect(new Set(found)).toEqual(new Set(ids(rows(count))))
+  // Rows may repeat if more of them disappear than fit on a page.
+  if (removed <= 10) expect(found).toHaveLength(count)
+})
 
-  it('the list steps back from an empty page, and never before the requested offset', async () => {
-    const server = changing(rows(14), 1, (list) => list.slice(4))
-    expect(await collect(pagesOf(server))).toEqual(ids(rows(14)))
-    expect(server.asked).toEqual([0, 10, 6])
-    const begunLater = changing(rows(60), 1, (list) => list.slice(30))
-    await collect(pagesOf(begunLater, 10, 15))
-    expect(Math.min(...begunLater.asked)).toBe(15)
-  })
+it('the list steps back from an empty page, and never before the requested offset', async () => {
+  const server = changing(rows(14), 1, (list) => list.slice(4))
+  expect(await collect(pagesOf(server))).toEqual(ids(rows(14)))
+  expect(server.asked).toEqual([0, 10, 6])
+  const begunLater = changing(rows(60), 1, (list) => list.slice(30))
+  await collect(pagesOf(begunLater, 10, 15))
+  expect(Math.min(...begunLater.asked)).toBe(15)
+})
 
-  it('reading the same pages again after deletions is not taken for a cycle', async () => {
-    const server = serve(rows(400), (page, _at, _count, own) => {
-      const response = fetched(page, { total: own.list.length })
-      own.list = own.list.slice(0, -6)
-      return response
-    })
-    const found = new Set(await collect(pagesOf(server)))
-    expect(ids(server.list).filter((id) => !found.has(id))).toEqual([])
-    expect(server.list.length).toBeGreaterThan(100)
+it('reading the same pages again after deletions is not taken for a cycle', async () => {
+  const server = serve(rows(400), (page, _at, _count, own) => {
+    const response = fetched(page, { total: own.list.length })
+    own.list = own.list.slice(0, -6)
+    return response
   })
+  const found = new Set(await collect(pagesOf(server)))
+  expect(ids(server.list).filter((id) => !found.has(id))).toEqual([])
+  expect(server.list.length).toBeGreaterThan(100)
+})
 
-  it('the list continues past a page of known rows, even after it stepped back', async () => {
-    const server = serve(rows(40), (page, _at, count, own) => {
-      if (count === 2) own.list = own.list.slice(0, 30)
-      // Only rows that moved there follow the pages that are read again.
-      if (count === 4) own.list = [...rows(10, 100), ...own.list]
-      return fetched(page, { total: own.list.length })
-    })
-    expect(await collect(pagesOf(server))).toEqual(ids(rows(30)))
-    expect(server.asked).toEqual([0, 10, 0, 10, 20, 30])
+it('the list continues past a page of known rows, even after it stepped back', async () => {
+  const server = serve(rows(40), (page, _at, count, own) => {
+    if (count === 2) own.list = own.list.slice(0, 30)
+    // Only rows that moved there follow the pages that are read again.
+    if (count === 4) own.list = [...rows(10, 100), ...own.list]
+    return fetched(page, { total: own.list.length })
   })
+  expect(await collect(pagesOf(server))).toEqual(ids(rows(30)))
+  expect(server.asked).toEqual([0, 10, 0, 10, 20, 30])
+})
 
-  it('rows that repeatedly move back by several pages are not taken for a cycle', async () => {
-    const server = serve(rows(150), (page, _at, count, own) => {
-      if (count === 10 || count === 13) own.list = [...rows(30, 1000 * count), ...own.list]
-      return fetched(page)
-    })
-    // The client does not remember rows of more than two pages before, so some are returned twice.
-    expect(new Set(await collect(pagesOf(server)))).toEqual(new Set(ids(rows(150))))
+it('rows that repeatedly move back by several pages are not taken for a cycle', async () => {
+  const server = serve(rows(150), (page, _at, count, own) => {
+    if (count === 10 || count === 13) own.list = [...rows(30, 1000 * count), ...own.list]
+    return fetched(page)
   })
+  // The client does not remember rows of more than two pages before, so some are returned twice.
+  expect(new Set(await collect(pagesOf(server)))).toEqual(new Set(ids(rows(150))))
+})
 
-  it('the list ends even if its total keeps changing', async () => {
-    const server = serve(rows(100), (page, _at, count) =>
-      fetched(page, { total: count % 2 === 0 ? 101 : 190 }),
-    )
-    expect(new Set(await collect(pagesOf(server)))).toEqual(new Set(ids(rows(100))))
-    expect(server.asked.length).toBeLessThan(150)
-  })
+it('the list ends even if its total keeps changing', async () => {
+  const server = serve(rows(100), (page, _at, count) => fetched(page, { total: count % 2 === 0 ? 101 : 190 }))
+  expect(new Set(await collect(pagesOf(server)))).toEqual(new Set(ids(rows(100))))
+  expect(server.asked.length).toBeLessThan(150)
 })
 
 describe('a service that is no list', () => {
@@ -271,37 +267,35 @@ describe('a service that is no list', () => {
   })
 })
 
-describe('pages', () => {
-  it('pages fetch nothing before they are iterated, and each iteration starts again', async () => {
-    const server = serve(rows(12))
-    const pages = pagesOf(server)
-    const whole = pages.pages()
-    pages[Symbol.asyncIterator]()
-    expect(server.asked).toEqual([])
-    expect(await collect(pages)).toEqual(await collect(pages))
-    for (let round = 0; round < 2; round++)
-      expect((await allOf(whole)).map(({ offset }) => offset)).toEqual([0, 10])
-  })
+it('pages fetch nothing before they are iterated, and each iteration starts again', async () => {
+  const server = serve(rows(12))
+  const pages = pagesOf(server)
+  const whole = pages.pages()
+  pages[Symbol.asyncIterator]()
+  expect(server.asked).toEqual([])
+  expect(await collect(pages)).toEqual(await collect(pages))
+  for (let round = 0; round < 2; round++)
+    expect((await allOf(whole)).map(({ offset }) => offset)).toEqual([0, 10])
+})
 
-  it('items arrive in order, whatever the number and the time of concurrent next() calls', async () => {
-    const iterator = pagesOf(serve(rows(12)))[Symbol.asyncIterator]()
-    const begun = Array.from({ length: 3 }, () => iterator.next())
-    // The page has arrived by then, and the later next() calls have not had their turn.
-    const later = begun[0]?.then(() => Promise.all(Array.from({ length: 11 }, () => iterator.next())))
-    const results = [...(await Promise.all(begun)), ...((await later) ?? [])]
-    expect(results.map(({ value }) => value?.id)).toEqual([...ids(rows(12)), undefined, undefined])
-  })
+it('items arrive in order, whatever the number and the time of concurrent next() calls', async () => {
+  const iterator = pagesOf(serve(rows(12)))[Symbol.asyncIterator]()
+  const begun = Array.from({ length: 3 }, () => iterator.next())
+  // The page has arrived by then, and the later next() calls have not had their turn.
+  const later = begun[0]?.then(() => Promise.all(Array.from({ length: 11 }, () => iterator.next())))
+  const results = [...(await Promise.all(begun)), ...((await later) ?? [])]
+  expect(results.map(({ value }) => value?.id)).toEqual([...ids(rows(12)), undefined, undefined])
+})
 
-  it('an item that is already fetched is returned immediately', async () => {
-    const iterator = pagesOf(serve(rows(5)))[Symbol.asyncIterator]()
-    await iterator.next()
-    let got: unknown
-    void iterator.next().then(({ value }) => {
-      got = value
-    })
-    await undefined
-    expect(got).toEqual({ id: 'r1' })
+it('an item that is already fetched is returned immediately', async () => {
+  const iterator = pagesOf(serve(rows(5)))[Symbol.asyncIterator]()
+  await iterator.next()
+  let got: unknown
+  void iterator.next().then(({ value }) => {
+    got = value
   })
+  await undefined
+  expect(got).toEqual({ id: 'r1' })
 })
 
 it.each([

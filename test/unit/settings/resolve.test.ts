@@ -184,137 +184,132 @@ describe.each(Object.entries(table))('client option %s', (name, { wrong, right }
   })
 })
 
-describe('client options', () => {
-  it('client options must be an object', () => {
-    for (const options of [null, 'https://api.example.com', [good], Object.assign(Object.create({}), good)])
-      expect(refusalOf(options)).not.toBe('accepted')
-  })
-
-  it.each([
-    ...words(`
-      acount:account timeOut:timeout loglevel:logLevel x constructor toString __proto__
-      dangerouslyAllowBrowsers:dangerouslyAllowBrowser`).map((pair) => pair.split(':')),
-  ])('client options reject the unknown name %s', (name = '', meant) => {
-    const message = refusalOf({ ...good, [name]: 1 })
-    expect(message).toContain(`option ${name} `)
-    expect(/\((?:.* )?(\w+)\?\)/.exec(message)?.[1]).toBe(meant)
-  })
-
-  it('client options have the documented defaults', () => {
-    const settings = resolve(good)
-    expect(settings.defaults).toEqual({ timeout: 30_000, totalTimeout: 120_000, maxRetries: 4, headers: {} })
-    expect(settings).toMatchObject({
-      safeRetryWindow: 20 * 60_000,
-      idempotencyScope: 'apiKey',
-      remember: 'order',
-      retention: { created: 400 * 86_400_000, rejected: 7 * 86_400_000 },
-      server: 'https://api.example.com',
-    })
-    for (const absent of ['account', 'codec', 'listEnvelope'] as const)
-      expect(settings[absent]).toBeUndefined()
-    expect(settings.store).toBeInstanceOf(MemoryStore)
-  })
-
-  it('resolved options are frozen, and the given object is unchanged', () => {
-    const headers = { 'X-Team': 'a' }
-    const options = { ...good, defaultHeaders: headers, retention: { created: 5e9 } }
-    const before = structuredClone(options)
-    const settings = resolve(options)
-    expect(options).toEqual(before)
-    headers['X-Team'] = 'b'
-    options.retention.created = 6e9
-    expect(settings.connection.headers).toMatchObject({ 'x-team': 'a' })
-    expect(settings.retention).toEqual({ created: 5e9, rejected: 7 * 86_400_000 })
-    const { options: own, connection, defaults, retention } = settings
-    for (const part of [settings, own, connection, connection.headers, defaults, retention])
-      expect(Object.isFrozen(part)).toBe(true)
-  })
-
-  it.each([
-    ['timeout', 20_000, { timeout: 20_000 }],
-    ['totalTimeout', 5_000, { totalTimeout: 5_000 }],
-  ])('a safe-retry window without room for one attempt (%s) is refused', (name, time, limits) => {
-    const least = time + 30_000
-    const refused = refusalOf({ ...good, ...limits, safeRetryWindow: least - 1 })
-    for (const named of ['safeRetryWindow', String(least + 10_000), name]) expect(refused).toContain(named)
-    expect(refusalOf({ ...good, ...limits, safeRetryWindow: least })).toBe('accepted')
-  })
-
-  it('closed orders cannot be forgotten within the safe-retry window, however it is set', () => {
-    const window = 30 * 86_400_000
-    const messageFor = (retention: object, safeRetryWindow = window): string =>
-      refusalOf({ ...good, safeRetryWindow, retention })
-    for (const name of ['created', 'rejected'])
-      expect(messageFor({ [name]: window - 1 })).toMatch(new RegExp(`retention.${name} .* safeRetryWindow`))
-    expect(messageFor({}, 401 * 86_400_000)).toContain('retention.created')
-    const { retention } = resolve({ ...good, safeRetryWindow: window, retention: { created: window } })
-    expect(retention).toEqual({ created: window, rejected: window })
-  })
-
-  it('each client option is read once', () => {
-    const reads: string[] = []
-    const options = {}
-    for (const [name, value] of Object.entries({ ...good, timeout: 5, hooks: {} })) {
-      const get = (): unknown => (reads.push(name) > 0 ? value : undefined)
-      Object.defineProperty(options, name, { enumerable: true, get })
-    }
-    resolve(options)
-    expect(reads.sort()).toEqual(['apiKey', 'baseUrl', 'hooks', 'timeout'])
-  })
-
-  it('client options are not read from a polluted Object.prototype', () => {
-    const texts = { apiKey: 'evil', account: 'x' }
-    const functions = { onRequest: () => {}, fetch: () => {} }
-    const evil = { ...texts, ...functions, timeout: 1, order: schema, created: 1, signal: 5 }
-    Object.assign(Object.prototype, evil)
-    try {
-      expect(refusalOf({ baseUrl: good.baseUrl })).toMatch(/option apiKey .*CUSTOMER_ORDERING_API_KEY/)
-      const settings = resolve({ ...good, hooks: {}, schemas: {}, retention: {} })
-      expect(settings.defaults.timeout).toBe(30_000)
-      expect(settings.account).toBeUndefined()
-      expect(settings.retention.created).toBe(400 * 86_400_000)
-      expect(settings.schemas.order).toBeUndefined()
-      expect(callSettings(settings.defaults, readArguments.call({}))).toMatchObject({ timeout: 30_000 })
-      expect(Object.hasOwn(readArguments.create({}), 'signal')).toBe(false)
-      expect(readArguments.create({}).signal).toBeUndefined()
-    } finally {
-      for (const name of Object.keys(evil)) Reflect.deleteProperty(Object.prototype, name)
-    }
-  })
+it('client options must be an object', () => {
+  for (const options of [null, 'https://api.example.com', [good], Object.assign(Object.create({}), good)])
+    expect(refusalOf(options)).not.toBe('accepted')
 })
 
-describe('baseUrl', () => {
-  it.each([
-    ['https://api.example.com/', 'https://api.example.com'],
-    ['https://API.example.com///', 'https://api.example.com'],
-    ['https://api.example.com:443/x//', 'https://api.example.com/x'],
-    ['https://api.example.com/a/../b', 'https://api.example.com/b'],
-    ['http://127.1:80', 'http://127.0.0.1'],
-    [' https://api.example.com ', 'https://api.example.com'],
-    [new URL('https://api.example.com/base/'), 'https://api.example.com/base'],
-  ])('the baseUrl %s becomes %s', (given, used) => {
-    expect(resolve({ ...good, baseUrl: given }).connection.baseUrl).toBe(used)
-  })
+it.each([
+  ...words(`
+      acount:account timeOut:timeout loglevel:logLevel x constructor toString __proto__
+      dangerouslyAllowBrowsers:dangerouslyAllowBrowser`).map((pair) => pair.split(':')),
+])('client options reject the unknown name %s', (name = '', meant) => {
+  const message = refusalOf({ ...good, [name]: 1 })
+  expect(message).toContain(`option ${name} `)
+  expect(/\((?:.* )?(\w+)\?\)/.exec(message)?.[1]).toBe(meant)
+})
 
-  it('baseUrl comes from the environment if the option is absent, and only then', () => {
-    vi.stubEnv(BASE_URL, 'https://env.example.com/')
-    expect(resolve({ apiKey: KEY }).connection.baseUrl).toBe('https://env.example.com')
-    expect(resolve(good).connection.baseUrl).toBe('https://api.example.com')
-    expect(refusalOf({ ...good, baseUrl: '' })).toContain('Client option baseUrl must be')
-    vi.stubEnv(BASE_URL, 'http://user:hunter2@api.example.com')
-    expect(refusalOf({ apiKey: KEY })).toContain(BASE_URL)
-    expect(refusalOf({ apiKey: KEY })).not.toContain('hunter2')
+it('client options have the documented defaults', () => {
+  const settings = resolve(good)
+  expect(settings.defaults).toEqual({ timeout: 30_000, totalTimeout: 120_000, maxRetries: 4, headers: {} })
+  expect(settings).toMatchObject({
+    safeRetryWindow: 20 * 60_000,
+    idempotencyScope: 'apiKey',
+    remember: 'order',
+    retention: { created: 400 * 86_400_000, rejected: 7 * 86_400_000 },
+    server: 'https://api.example.com',
   })
+  for (const absent of ['account', 'codec', 'listEnvelope'] as const) expect(settings[absent]).toBeUndefined()
+  expect(settings.store).toBeInstanceOf(MemoryStore)
+})
 
-  it('baseUrl may be http on another machine only with allowInsecureHttp', () => {
-    const baseUrl = 'http://sandbox:4010'
-    expect(refusalOf({ ...good, baseUrl })).toContain('option baseUrl')
-    expect(refusalOf({ ...good, baseUrl, allowInsecureHttp: false })).toContain('https')
-    expect(resolve({ ...good, baseUrl, allowInsecureHttp: true }).connection.baseUrl).toBe(baseUrl)
-    vi.stubEnv(BASE_URL, baseUrl)
-    expect(refusalOf({ apiKey: KEY })).toContain(BASE_URL)
-    expect(resolve({ apiKey: KEY, allowInsecureHttp: true }).connection.baseUrl).toBe(baseUrl)
-  })
+it('resolved options are frozen, and the given object is unchanged', () => {
+  const headers = { 'X-Team': 'a' }
+  const options = { ...good, defaultHeaders: headers, retention: { created: 5e9 } }
+  const before = structuredClone(options)
+  const settings = resolve(options)
+  expect(options).toEqual(before)
+  headers['X-Team'] = 'b'
+  options.retention.created = 6e9
+  expect(settings.connection.headers).toMatchObject({ 'x-team': 'a' })
+  expect(settings.retention).toEqual({ created: 5e9, rejected: 7 * 86_400_000 })
+  const { options: own, connection, defaults, retention } = settings
+  for (const part of [settings, own, connection, connection.headers, defaults, retention])
+    expect(Object.isFrozen(part)).toBe(true)
+})
+
+it.each([
+  ['timeout', 20_000, { timeout: 20_000 }],
+  ['totalTimeout', 5_000, { totalTimeout: 5_000 }],
+])('a safe-retry window without room for one attempt (%s) is refused', (name, time, limits) => {
+  const least = time + 30_000
+  const refused = refusalOf({ ...good, ...limits, safeRetryWindow: least - 1 })
+  for (const named of ['safeRetryWindow', String(least + 10_000), name]) expect(refused).toContain(named)
+  expect(refusalOf({ ...good, ...limits, safeRetryWindow: least })).toBe('accepted')
+})
+
+it('closed orders cannot be forgotten within the safe-retry window, however it is set', () => {
+  const window = 30 * 86_400_000
+  const messageFor = (retention: object, safeRetryWindow = window): string =>
+    refusalOf({ ...good, safeRetryWindow, retention })
+  for (const name of ['created', 'rejected'])
+    expect(messageFor({ [name]: window - 1 })).toMatch(new RegExp(`retention.${name} .* safeRetryWindow`))
+  expect(messageFor({}, 401 * 86_400_000)).toContain('retention.created')
+  const { retention } = resolve({ ...good, safeRetryWindow: window, retention: { created: window } })
+  expect(retention).toEqual({ created: window, rejected: window })
+})
+
+it('each client option is read once', () => {
+  const reads: string[] = []
+  const options = {}
+  for (const [name, value] of Object.entries({ ...good, timeout: 5, hooks: {} })) {
+    const get = (): unknown => (reads.push(name) > 0 ? value : undefined)
+    Object.defineProperty(options, name, { enumerable: true, get })
+  }
+  resolve(options)
+  expect(reads.sort()).toEqual(['apiKey', 'baseUrl', 'hooks', 'timeout'])
+})
+
+it('client options are not read from a polluted Object.prototype', () => {
+  const texts = { apiKey: 'evil', account: 'x' }
+  const functions = { onRequest: () => {}, fetch: () => {} }
+  const evil = { ...texts, ...functions, timeout: 1, order: schema, created: 1, signal: 5 }
+  Object.assign(Object.prototype, evil)
+  try {
+    expect(refusalOf({ baseUrl: good.baseUrl })).toMatch(/option apiKey .*CUSTOMER_ORDERING_API_KEY/)
+    const settings = resolve({ ...good, hooks: {}, schemas: {}, retention: {} })
+    expect(settings.defaults.timeout).toBe(30_000)
+    expect(settings.account).toBeUndefined()
+    expect(settings.retention.created).toBe(400 * 86_400_000)
+    expect(settings.schemas.order).toBeUndefined()
+    expect(callSettings(settings.defaults, readArguments.call({}))).toMatchObject({ timeout: 30_000 })
+    expect(Object.hasOwn(readArguments.create({}), 'signal')).toBe(false)
+    expect(readArguments.create({}).signal).toBeUndefined()
+  } finally {
+    for (const name of Object.keys(evil)) Reflect.deleteProperty(Object.prototype, name)
+  }
+})
+
+it.each([
+  ['https://api.example.com/', 'https://api.example.com'],
+  ['https://API.example.com///', 'https://api.example.com'],
+  ['https://api.example.com:443/x//', 'https://api.example.com/x'],
+  ['https://api.example.com/a/../b', 'https://api.example.com/b'],
+  ['http://127.1:80', 'http://127.0.0.1'],
+  [' https://api.example.com ', 'https://api.example.com'],
+  [new URL('https://api.example.com/base/'), 'https://api.example.com/base'],
+])('the baseUrl %s becomes %s', (given, used) => {
+  expect(resolve({ ...good, baseUrl: given }).connection.baseUrl).toBe(used)
+})
+
+it('baseUrl comes from the environment if the option is absent, and only then', () => {
+  vi.stubEnv(BASE_URL, 'https://env.example.com/')
+  expect(resolve({ apiKey: KEY }).connection.baseUrl).toBe('https://env.example.com')
+  expect(resolve(good).connection.baseUrl).toBe('https://api.example.com')
+  expect(refusalOf({ ...good, baseUrl: '' })).toContain('Client option baseUrl must be')
+  vi.stubEnv(BASE_URL, 'http://user:hunter2@api.example.com')
+  expect(refusalOf({ apiKey: KEY })).toContain(BASE_URL)
+  expect(refusalOf({ apiKey: KEY })).not.toContain('hunter2')
+})
+
+it('baseUrl may be http on another machine only with allowInsecureHttp', () => {
+  const baseUrl = 'http://sandbox:4010'
+  expect(refusalOf({ ...good, baseUrl })).toContain('option baseUrl')
+  expect(refusalOf({ ...good, baseUrl, allowInsecureHttp: false })).toContain('https')
+  expect(resolve({ ...good, baseUrl, allowInsecureHttp: true }).connection.baseUrl).toBe(baseUrl)
+  vi.stubEnv(BASE_URL, baseUrl)
+  expect(refusalOf({ apiKey: KEY })).toContain(BASE_URL)
+  expect(resolve({ apiKey: KEY, allowInsecureHttp: true }).connection.baseUrl).toBe(baseUrl)
 })
 
 describe('apiKey', () => {
@@ -415,94 +410,88 @@ it('the message about a request is short even for a deeply nested value', async 
   await expect(ending).rejects.toSatisfy(({ message }) => message.length < 400)
 })
 
-describe('an option of a call among its parameters', () => {
-  const { orders, services } = new CustomerOrderingClient(good)
-  it.each<[string, (misplaced: never) => unknown]>([
-    ['services.list', (misplaced) => services.list(misplaced)],
-    ['orders.list', (misplaced) => orders.list(misplaced)],
-    ['orders.reconcile', (misplaced) => orders.reconcile(misplaced)],
-  ])('%s rejects an option among its parameters, and the error states where it belongs', (method, call) => {
-    const names = ['signal', 'timeout', 'totalTimeout', 'maxRetries', 'headers']
-    for (const name of method === 'orders.reconcile' ? names : [...names, 'prefetch']) {
-      const misplaced = () => call({ [name]: 1 } as never)
-      expect(misplaced).toThrow(InvalidRequestError)
-      expect(misplaced).toThrow(name)
-    }
-  })
+const { orders, services } = new CustomerOrderingClient(good)
+it.each<[string, (misplaced: never) => unknown]>([
+  ['services.list', (misplaced) => services.list(misplaced)],
+  ['orders.list', (misplaced) => orders.list(misplaced)],
+  ['orders.reconcile', (misplaced) => orders.reconcile(misplaced)],
+])('%s rejects an option among its parameters, and the error states where it belongs', (method, call) => {
+  const names = ['signal', 'timeout', 'totalTimeout', 'maxRetries', 'headers']
+  for (const name of method === 'orders.reconcile' ? names : [...names, 'prefetch']) {
+    const misplaced = () => call({ [name]: 1 } as never)
+    expect(misplaced).toThrow(InvalidRequestError)
+    expect(misplaced).toThrow(name)
+  }
 })
 
-describe('account and server', () => {
-  it('account and server lose white space around them, and server is the normalized baseUrl by default', () => {
-    const trimmed = { account: 'shop', server: 'live' }
-    expect(resolve({ ...good, account: ' shop\n', server: '\tlive ' })).toMatchObject(trimmed)
-    const spelled = { ...good, baseUrl: 'https://API.example.com.:443/%7ebase/' }
-    expect(resolve(spelled).server).toBe('https://api.example.com/~base')
-  })
-
-  it.each(['device', 'server'])('account is required with a store of durability %s', (durability) => {
-    const options = { ...good, store: durable(durability) }
-    expect(refusalOf(options)).toContain('option account ')
-    expect(refusalOf({ ...options, account: 'shop' })).toBe('accepted')
-  })
-
-  it('server is required in a page whose own origin is the address and whose store outlives it', () => {
-    vi.stubGlobal('window', globalThis)
-    vi.stubGlobal('document', {})
-    vi.stubGlobal('location', { origin: 'https://shop.example.com' })
-    const options = { apiKey: null, account: 'shop', baseUrl: 'https://shop.example.com/api' }
-    const store = durable('device')
-    expect(refusalOf({ ...options, store })).toContain('option server is required')
-    for (const accepted of [
-      { ...options, store, server: 'https://api.example.com' },
-      { ...options, store, baseUrl: 'https://api.example.com' },
-      { ...options, store: durable('memory') },
-      options,
-    ])
-      expect(refusalOf(accepted)).toBe('accepted')
-    vi.stubGlobal('location', undefined)
-    expect(refusalOf({ ...options, store })).toBe('accepted')
-    vi.unstubAllGlobals()
-    expect(refusalOf({ ...options, store })).toBe('accepted')
-  })
+it('account and server lose white space around them, and server is the normalized baseUrl by default', () => {
+  const trimmed = { account: 'shop', server: 'live' }
+  expect(resolve({ ...good, account: ' shop\n', server: '\tlive ' })).toMatchObject(trimmed)
+  const spelled = { ...good, baseUrl: 'https://API.example.com.:443/%7ebase/' }
+  expect(resolve(spelled).server).toBe('https://api.example.com/~base')
 })
 
-describe('options for a derived client', () => {
-  it('derived options keep everything unchanged, including values from the environment', () => {
-    vi.stubEnv(API_KEY, KEY)
-    const first = resolve({ baseUrl: good.baseUrl, timeout: 5, defaultHeaders: { a: '1' }, account: 'shop' })
-    vi.stubEnv(API_KEY, 'another')
-    const second = resolve(mergeOptions(first.options, { maxRetries: 0, timeout: undefined } as object))
-    expect(second.connection.credentials.get()).toBe(KEY)
-    expect(second.defaults).toEqual({ ...first.defaults, maxRetries: 0 })
-    expect(second.connection.headers).toEqual(first.connection.headers)
-    expect(second.store).toBe(first.store)
-    expect(second.account).toBe('shop')
-  })
+it.each(['device', 'server'])('account is required with a store of durability %s', (durability) => {
+  const options = { ...good, store: durable(durability) }
+  expect(refusalOf(options)).toContain('option account ')
+  expect(refusalOf({ ...options, account: 'shop' })).toBe('accepted')
+})
 
-  it('a derived client sends with the later of transport and fetch, and never with both', () => {
-    const sender = { transport: { send: () => Promise.reject(new Error('nothing is sent')) } }
-    const caller = { fetch: async () => new Response() }
-    expect(refusalOf({ ...good, ...sender, ...caller })).toMatch(/transport .* fetch/)
-    for (const [first, then] of [
-      [sender, caller],
-      [caller, sender],
-    ] as const) {
-      const { fetch, transport } = resolve(mergeOptions(resolve({ ...good, ...first }).options, then)).options
-      expect({ ...defined({ fetch, transport }) }).toEqual(then)
-    }
-    const { options } = resolve({ ...good, ...sender })
-    expect(mergeOptions(options, { timeout: 5 }).transport).toBe(sender.transport)
-    expect(messageOf(() => resolve(mergeOptions(options, { ...sender, ...caller })))).toContain('fetch')
-  })
+it('server is required in a page whose own origin is the address and whose store outlives it', () => {
+  vi.stubGlobal('window', globalThis)
+  vi.stubGlobal('document', {})
+  vi.stubGlobal('location', { origin: 'https://shop.example.com' })
+  const options = { apiKey: null, account: 'shop', baseUrl: 'https://shop.example.com/api' }
+  const store = durable('device')
+  expect(refusalOf({ ...options, store })).toContain('option server is required')
+  for (const accepted of [
+    { ...options, store, server: 'https://api.example.com' },
+    { ...options, store, baseUrl: 'https://api.example.com' },
+    { ...options, store: durable('memory') },
+    options,
+  ])
+    expect(refusalOf(accepted)).toBe('accepted')
+  vi.stubGlobal('location', undefined)
+  expect(refusalOf({ ...options, store })).toBe('accepted')
+  vi.unstubAllGlobals()
+  expect(refusalOf({ ...options, store })).toBe('accepted')
+})
 
-  it('derived options are checked like the original options', () => {
-    const { options } = resolve(good)
-    expect(messageOf(() => mergeOptions(options, { timeout: -1 }))).toContain('timeout')
-    const misspelt = messageOf(() => mergeOptions(options, { timeoot: 1 } as object))
-    expect(misspelt).toContain(' timeout?')
-    const durably = mergeOptions(options, { store: durable('device') })
-    expect(refusalOf(durably)).toContain('account ')
-  })
+it('derived options keep everything unchanged, including values from the environment', () => {
+  vi.stubEnv(API_KEY, KEY)
+  const first = resolve({ baseUrl: good.baseUrl, timeout: 5, defaultHeaders: { a: '1' }, account: 'shop' })
+  vi.stubEnv(API_KEY, 'another')
+  const second = resolve(mergeOptions(first.options, { maxRetries: 0, timeout: undefined } as object))
+  expect(second.connection.credentials.get()).toBe(KEY)
+  expect(second.defaults).toEqual({ ...first.defaults, maxRetries: 0 })
+  expect(second.connection.headers).toEqual(first.connection.headers)
+  expect(second.store).toBe(first.store)
+  expect(second.account).toBe('shop')
+})
+
+it('a derived client sends with the later of transport and fetch, and never with both', () => {
+  const sender = { transport: { send: () => Promise.reject(new Error('nothing is sent')) } }
+  const caller = { fetch: async () => new Response() }
+  expect(refusalOf({ ...good, ...sender, ...caller })).toMatch(/transport .* fetch/)
+  for (const [first, then] of [
+    [sender, caller],
+    [caller, sender],
+  ] as const) {
+    const { fetch, transport } = resolve(mergeOptions(resolve({ ...good, ...first }).options, then)).options
+    expect({ ...defined({ fetch, transport }) }).toEqual(then)
+  }
+  const { options } = resolve({ ...good, ...sender })
+  expect(mergeOptions(options, { timeout: 5 }).transport).toBe(sender.transport)
+  expect(messageOf(() => resolve(mergeOptions(options, { ...sender, ...caller })))).toContain('fetch')
+})
+
+it('derived options are checked like the original options', () => {
+  const { options } = resolve(good)
+  expect(messageOf(() => mergeOptions(options, { timeout: -1 }))).toContain('timeout')
+  const misspelt = messageOf(() => mergeOptions(options, { timeoot: 1 } as object))
+  expect(misspelt).toContain(' timeout?')
+  const durably = mergeOptions(options, { store: durable('device') })
+  expect(refusalOf(durably)).toContain('account ')
 })
 
 describe('options of calls', () => {
