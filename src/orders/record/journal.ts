@@ -251,8 +251,7 @@ export class Journal {
       const listed = () => this.store.list(this.scope, { since, limit: 100 })
       const { rows } = await this.#confirmed(listed, UNPRUNED)
       const witness = rows.find(({ updatedAt }) => updatedAt <= now - minAge)
-      if (witness !== undefined)
-        return Math.floor(Math.min(now - retention, witness.updatedAt - (retention * 3) / 4))
+      if (witness !== undefined) return Math.floor(witness.updatedAt - (retention * 3) / 4)
     }
     return 0
   }

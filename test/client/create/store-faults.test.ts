@@ -1,6 +1,8 @@
+import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { StoreError } from '../../../src/errors/classes.ts'
 import type { Codec } from '../../../src/options.ts'
+import type { OrderStore } from '../../../src/stores/store.ts'
 import { all } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
@@ -61,6 +63,29 @@ it.each([
     expect(lab.posts).toHaveLength(0)
   },
 )
+
+it.each([
+  ['does not say that it wrote nothing', {}, 10],
+  ['cannot be read afterwards', { applied: false as const }, 1],
+])('create() reports unknown if its store rejects every insert and %s', async (lab, _what, facts, reads) => {
+  const broken = (): Promise<never> => Promise.reject(new StoreError('broken', { charged: 'no', ...facts }))
+  let count = 0
+  const get: OrderStore['get'] = (scope, id) => (count++ < reads ? lab.rows.get(scope, id) : broken())
+  const { orders } = lab.client({ store: storeOver(lab.rows, { insert: broken, get }) })
+  const idempotencyKey = expect.any(String)
+  expect(await failure(orders.create(order('r1')))).toMatchObject({ ...UNKNOWN, idempotencyKey })
+})
+
+it('a call whose insert fails returns the order that a call with a slow clock has inserted', async (lab) => {
+  const runtime = { ...lab.runtime, now: () => lab.runtime.now() - 5000 }
+  const slow = new CustomerOrderingClient({ ...lab.options, store: lab.rows }, runtime)
+  const insert = async (): Promise<never> => {
+    await slow.orders.create(order('r1'))
+    throw new Error('the connection is gone')
+  }
+  const { id } = await lab.client({ store: storeOver(lab.rows, { insert }) }).orders.create(order('r1'))
+  expect(id).toBe(lab.charged())
+})
 
 it('create() reports charged no once the store certainly wrote nothing, whatever it does next', async (lab) => {
   const error = await failsOver(lab, (operation, count) =>

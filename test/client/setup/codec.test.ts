@@ -365,14 +365,22 @@ describe('a codec that never answers', () => {
     expect(await pending).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0 })
   })
 
-  it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
-    ['create()', (client) => client.orders.create(order('r1'))],
-    ['remembered() of a key', (client) => all(client.orders.remembered({ idempotencyKey: 'k1' }))],
-  ])('a hanging decrypt() ends %s after ten seconds with an unknown outcome', async (lab, _name, ask) => {
+  it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>, code?: string]>([
+    ['create() after ten seconds', (client) => client.orders.create(order('r1'))],
+    [
+      'create() at its deadline',
+      ({ orders }) => orders.create(order('r1'), { totalTimeout: 2000 }),
+      'timeout',
+    ],
+    [
+      'remembered() of a key after ten seconds',
+      (client) => all(client.orders.remembered({ idempotencyKey: 'k1' })),
+    ],
+  ])('a hanging decrypt() ends %s with an unknown outcome', async (lab, _name, ask, code = 'store') => {
     await lab.doubted('drop', order('r1'), { codec })
     const pending = failure(ask(coded(lab, { decrypt: never })))
     await lab.runtime.advance(11_000)
-    expect(await pending).toMatchObject({ code: 'store', charged: 'unknown' })
+    expect(await pending).toMatchObject({ code, charged: 'unknown' })
     expect(lab.posts).toHaveLength(1)
   })
 })
