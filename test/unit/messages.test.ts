@@ -173,6 +173,10 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
     await lab.orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId: lab.charged('r2') })
   },
   'forget() of a name that is none': (lab) => lab.orders.forget('m' as never),
+  'forget() in a store that cannot be written': async (lab) => {
+    await lab.create()
+    await lab.elsewhere({}, on('update', 'rejects')).orders.forget({ externalOrderId: 'r1' })
+  },
   'forget() of an open order': async (lab) => {
     await lab.doubted()
     await lab.orders.forget({ externalOrderId: 'r1' })

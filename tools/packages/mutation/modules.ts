@@ -37,7 +37,9 @@ const CORE = [
   'client/**/{api-key-rotation,store-faults,contradictions,claims,long-list,hidden-retries}.test.ts',
   'client/{create,recover}/*.test.ts',
   'client/setup/{secrets,options}.test.ts',
+  'client/stored-rows/*.test.ts',
   'proxy/client.test.ts',
+  'unit/messages.test.ts',
 ]
 
 const FOLDERS: readonly Folder[] = [

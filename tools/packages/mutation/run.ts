@@ -46,7 +46,10 @@ const rows: { name: string; mutants: number; killed: number; survived: number }[
 const survived = new Map<string, MutantResult[]>()
 for (const module of chosen) {
   const results = await mutate(module)
-  const valid = results.filter(({ status }) => status !== 'Ignored' && status !== 'CompileError')
+  // A module that does not load proves nothing, as one that does not compile.
+  const valid = results.filter(
+    ({ status }) => status !== 'Ignored' && status !== 'CompileError' && status !== 'RuntimeError',
+  )
   const alive = valid.filter(({ status }) => status !== 'Killed' && status !== 'Timeout')
   const killed = valid.length - alive.length
   rows.push({ name: module.name, mutants: valid.length, killed, survived: alive.length })
