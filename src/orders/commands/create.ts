@@ -273,8 +273,8 @@ function replyOf(
   const supportReference = { orderId: order.id, ...defined({ idempotencyKey, externalOrderId }) }
   const durationMs = deadline.elapsed()
   const { attempts, replayed } = told
-  // Do not nest this function in another, and use neither `intent` nor `deadline` in it: its closure
-  // would keep the call's request and signal in memory for as long as the caller keeps the order.
+  // No function in this one may use `intent` or `deadline`: the closure would keep the call's request and
+  // signal in memory for as long as the caller keeps the order.
   const info = (): ResponseInfo => {
     const further = defined({ idempotencyKey, replayed })
     return { ...answered(), attempts, durationMs, supportReference, ...further }

@@ -105,7 +105,7 @@ export const otherPayload: Condition = ({ state, hold, fingerprint }, { wanted }
 /** The order has no reference or key. Identical nameless orders share one record. */
 const nameless: Condition = ({ slot }) => isNameless(slot)
 
-/** Identical nameless orders share one record, and a call that was overtaken may still place one of them. */
+/** Identical nameless orders share one record, and a call that was overtaken may still return its order. */
 const overtaken: Condition = ({ slot, othersUntil = 0 }, { now }) => isNameless(slot) && othersUntil > now
 
 /** The caller aborted the order, or the service refused it after doubt, or reported a conflict. */

@@ -120,7 +120,9 @@ export function prove(
   { sent, order, orderId, attempts = 0 }: Proof,
   id: string,
 ): RecordContent {
-  const { slot, externalOrderId, order: known, othersUntil } = newest
+  const { slot, externalOrderId, order: known, othersUntil = 0, busyUntil = 0 } = newest
+  // Another call that has the record by now may return the order, too.
+  const others = newest.claim === id ? othersUntil : Math.max(othersUntil, busyUntil)
   // The order exists under the key that this call sent, even if another call has changed the key.
   const { key, origin, generation, fingerprint, body, apiKeyTag, firstSentAt } = sent ?? newest
   return {
@@ -137,8 +139,8 @@ export function prove(
     externalOrderId,
     order: order ?? known ?? (orderId === undefined ? undefined : { id: orderId }),
     firstSentAt,
-    // Without the order, keep the body, of which a replay returns the order, and the calls that may do so.
-    ...(order === undefined ? { body, othersUntil } : { body: undefined }),
+    // Without the order, keep the body, of which a replay returns the order, and the calls that may send it.
+    ...(order === undefined ? { body, othersUntil: others > 0 ? others : undefined } : { body: undefined }),
   }
 }
 

@@ -1,10 +1,10 @@
-import type { SettledEvent } from 'customer-ordering-sdk'
+import { CustomerOrderingClient, type SettledEvent } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { readIntent } from '../../../src/orders/record/intent.ts'
 import { deferred } from '../../support/calls.ts'
 import { it, keysOf } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, type Told, told } from '../../support/lab.ts'
-import { beforeUpdates, on, storeOver } from '../../support/stores.ts'
+import { beforeUpdates, faultyStore, on, storeOver } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 
@@ -113,6 +113,28 @@ it('an unreadable order is not returned while an overtaken call may return it', 
   expect((await buy(lab, lab.elsewhere())).error).toMatchObject({ code: 'duplicate_order', charged: 'yes' })
   slow.wake()
   expect((await ending).order?.id).toBe(lab.sandbox.ledger[0]?.orderId)
+  lab.sandbox.expectCharges(1)
+})
+
+it('an unreadable order is not returned while the call that has taken it over may return it', async (lab) => {
+  const runtime = { ...lab.runtime, now: () => lab.runtime.now() - 20_000 }
+  const late = async (...request: Parameters<typeof fetch>): Promise<Response> => {
+    const response = await lab.sandbox.fetch(...request)
+    await new Promise<void>((resolve) => void lab.runtime.setTimer(resolve, 45_000))
+    return Response.json({ ...(await response.json()), status: null }, { status: 201 })
+  }
+  const options = { ...lab.options, store: faultyStore(lab.rows, lab.runtime), timeout: 60_000, fetch: late }
+  const slow = new CustomerOrderingClient({ ...options, totalTimeout: 60_000, maxRetries: 0 }, runtime)
+  const first = await lab.begin(() => buy(lab, slow))
+  lab.runtime.auto = false
+  await lab.runtime.advance(41_000)
+  lab.fault({ type: 'status', status: 429, headers: { 'retry-after': '30' } }, 1, 'createOrder')
+  const second = buy(lab, lab.elsewhere())
+  await lab.runtime.advance(9000)
+  expect((await first.ending).error).toMatchObject({ code: 'invalid_response', charged: 'yes' })
+  expect((await buy(lab, lab.elsewhere())).error).toMatchObject({ code: 'duplicate_order', charged: 'yes' })
+  lab.runtime.auto = true
+  expect((await second).order?.id).toBe(lab.sandbox.ledger[0]?.orderId)
   lab.sandbox.expectCharges(1)
 })
 

@@ -46,7 +46,7 @@ const rows: { name: string; mutants: number; killed: number; survived: number }[
 const survived = new Map<string, MutantResult[]>()
 for (const module of chosen) {
   const results = await mutate(module)
-  // A module that does not load proves nothing, as one that does not compile.
+  // A module that does not load proves nothing, like one that does not compile.
   const valid = results.filter(
     ({ status }) => status !== 'Ignored' && status !== 'CompileError' && status !== 'RuntimeError',
   )

@@ -191,6 +191,18 @@ describe('a proof', () => {
       { othersUntil: 120 },
       nothing,
     ],
+    [
+      'without the order, beside a call that has the record now',
+      { ...exists, busyUntil: undefined, othersUntil: 99 },
+      busy,
+      nothing,
+    ],
+    [
+      'without the order, by the call that has the record',
+      { attempts: 2, state: 'created', ambiguous: false, busyUntil: undefined },
+      { busyUntil: 99, claim: 'new' },
+      nothing,
+    ],
     ['of which more is known', { attempts: 2, claim: 'new' }, { ...unread, order: { id: 'o0' } }, idOnly],
   ])('a proof %s changes: %j', (_what, expected, before, its) => {
     expect(changes(content(before), prove(content(before), its, 'new'))).toStrictEqual(expected)
