@@ -1,11 +1,11 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { isBuilt, root } from '../../tools/build/ensure-built.ts'
 import { sample } from '../support/effort.ts'
-import { temporaryFolder } from '../support/folder.ts'
 import { run } from '../support/run.ts'
 import { compiled } from './support/compile.ts'
 import { type Block, blocksOf, readPages } from './support/pages.ts'
@@ -51,17 +51,23 @@ describe('blocks of code in README.md and docs', () => {
       // Each block has its own server, so blocks may run in any sequence.
       const sandbox = createSandbox()
       const server = await serveSandbox(sandbox)
-      onTestFinished(() => server.close())
-      const { stdout } = await run(process.execPath, [fileOf(block)], {
-        cwd: temporaryFolder('docs', onTestFinished),
-        timeout: 60_000,
-        env: {
-          ...process.env,
-          CUSTOMER_ORDERING_BASE_URL: server.url,
-          CUSTOMER_ORDERING_API_KEY: sandbox.apiKey,
-        },
-      })
-      for (const [expected, printed] of expectedOutput(block.code, stdout)) expect(printed).toBe(expected)
+      const cwd = await mkdtemp(join(tmpdir(), 'docs-'))
+      // Not onTestFinished(), which does not know which of the concurrent tests has called it.
+      try {
+        const { stdout } = await run(process.execPath, [fileOf(block)], {
+          cwd,
+          timeout: 60_000,
+          env: {
+            ...process.env,
+            CUSTOMER_ORDERING_BASE_URL: server.url,
+            CUSTOMER_ORDERING_API_KEY: sandbox.apiKey,
+          },
+        })
+        for (const [expected, printed] of expectedOutput(block.code, stdout)) expect(printed).toBe(expected)
+      } finally {
+        await server.close()
+        await rm(cwd, { recursive: true, force: true })
+      }
     },
   )
 })
