@@ -164,15 +164,17 @@ export function misnamedFields(request: unknown): readonly Issue[] {
       const meant = KNOWN.find(
         (known) =>
           known.place.startsWith(prefix) &&
-          (form === known.folded || (known.folded.length >= LONG_NAME && isOneEdit(form, known.folded))) &&
-          // An order with both may well have a field of this name.
-          !(known.name === 'productId' && Object.hasOwn(fields, known.place)),
+          (form === known.folded || (known.folded.length >= LONG_NAME && isOneEdit(form, known.folded))),
       )
-      if (meant !== undefined) {
-        const { name: option, place } = meant
-        const call = `is a call option: pass ${option} in the second argument of create()`
-        issues.push({ path: prefix + name, message: place === 'options' ? call : `must be named ${place}` })
-      } else if (seen.size < MOST_HARMLESS) seen.add(name)
+      if (meant === undefined) {
+        if (seen.size < MOST_HARMLESS) seen.add(name)
+        continue
+      }
+      const { name: option, place } = meant
+      // An order with a service may well have a field of this name.
+      if (option === 'productId' && Object.hasOwn(fields, place)) continue
+      const call = `is a call option: pass ${option} in the second argument of create()`
+      issues.push({ path: prefix + name, message: place === 'options' ? call : `must be named ${place}` })
     }
   }
   return issues

@@ -48,6 +48,16 @@ histories([
     REMEMBERS,
   ],
   [
+    'an order in doubt under its next key is not sent under its first key again',
+    [
+      ...[drain, refused, topUp],
+      (lab) => void lab.sandbox.faults.add({ action: { type: 'commitThenDrop' }, skip: 1, times: 1 }),
+      ...[fails(IN_DOUBT, { by: { maxRetries: 1 } }), buys()],
+    ],
+    { keys: [0, 0, 1, 1], charges: 1, record: { generation: 1 } },
+    REMEMBERS,
+  ],
+  [
     'one retry is enough to move to the next key',
     [drain, refused, topUp, buys({ by: { maxRetries: 1 } })],
     { keys: [0, 0, 1] },

@@ -73,6 +73,11 @@ describe('a field of an order that may well exist', () => {
     expect(found({ ...order, metadata: { externalOrderId: 'r1', [name]: 1 } })).toEqual([])
   })
 
+  it('productId may be a field of an order that names its service, and is not one of any other order', () => {
+    expect(found({ ...order, productId: 1 })).toEqual([])
+    expect(found({ target: 't', productId: 1 })).toEqual(['productId → serviceId'])
+  })
+
   it('metadata may contain the name of an option or another field', () => {
     const names = [...Object.keys(OPTIONS), 'serviceId', 'target', 'quantity', 'metadata', 'Quantity']
     const metadata = Object.fromEntries(names.map((name) => [name, 1]))
