@@ -20,12 +20,8 @@ export interface OrdersContext<Output> extends OrderContext {
   readonly parse: Parse<Output>
 }
 
-/** One call of `create()`, or the recovery of one record. */
-export interface Job {
-  readonly command: 'create' | 'recover'
+interface AnyJob {
   readonly rowId: string
-  /** What the caller of `create()` wants. Recovery sends what the record has. */
-  readonly intent: Intent | undefined
   readonly settings: CallSettings
   readonly deadline: Deadline
   /** When the call began, also if it has looked its order up since. */
@@ -38,9 +34,20 @@ export interface Job {
   readonly isNotListed: boolean
 }
 
-export interface CreateJob extends Job {
+export interface CreateJob extends AnyJob {
+  readonly command: 'create'
+  /** What the caller wants. */
   readonly intent: Intent
 }
+
+interface RecoverJob extends AnyJob {
+  readonly command: 'recover'
+  /** Recovery sends what the record has. */
+  readonly intent: undefined
+}
+
+/** One call of `create()`, or the recovery of one record. */
+export type Job = CreateJob | RecoverJob
 
 const create: Endpoint = {
   operation: 'orders.create',

@@ -73,7 +73,7 @@ export async function ruledByTwin(
   context: OrderContext,
   { command, rowId, intent, deadline }: Job,
 ): Promise<Ruled | undefined> {
-  if (command === 'create' && !isNameless(intent?.slot ?? '')) return undefined
+  if (command === 'create' && !isNameless(intent.slot)) return undefined
   const found = (await context.journal.newest(rowId, deadline.grace())) ?? { id: rowId }
   if (command === 'create') return { end: 'ruled', step: DUPLICATE, found }
   const step = { step: found.record === undefined ? 'nothing' : 'in_progress' } as const
@@ -138,7 +138,7 @@ async function claimOrEnd(
       now,
       until: now + deadline.remaining(),
       claim: callId,
-      apiKeyTag: tagOf(context, key.key, credential, base?.key === key.key ? base.apiKeyTag : ''),
+      apiKeyTag: tagOf(context, key.key, credential, base?.key === key.key ? base.apiKeyTag : undefined),
     }
     // An earlier call may have sent the stored body, whose metadata may differ. After a conflict,
     // the key may belong to the payload that is asked for now.
@@ -216,10 +216,10 @@ async function unclaimed(
   // The read and the write share one grace period, so that the call ends soon after its deadline.
   const grace = deadline.grace(over === undefined ? LAST_LOOK : 0)
   const found = over ?? (await journal.newest(rowId, grace))
-  const record = continued(found?.record)
-  let charged = found === undefined ? 'unknown' : chargedOf(record)
+  if (found === undefined) return { end: 'unclaimed', why, charged: 'unknown', record: undefined, key }
+  const record = continued(found.record)
+  let charged = chargedOf(record)
   const isShut = 'result' in why && why.result === 'refused'
-  if (found !== undefined && charged === 'no' && !isShut && !(await journal.fence(found, grace)))
-    charged = 'unknown'
+  if (charged === 'no' && !isShut && !(await journal.fence(found, grace))) charged = 'unknown'
   return { end: 'unclaimed', why, charged, record, key: key ?? record?.key }
 }

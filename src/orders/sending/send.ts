@@ -174,9 +174,9 @@ async function attemptsUnder(
       mine = { ...mine, record: { ...mine.record, apiKeyTag: tagOf(context, key, null) } }
       isUntold = true
     }
-    // The order of a 2xx response is stored, so redact API keys in it first.
-    const success = result.kind === 'answer' && result.status < 300
-    const clean = success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result
+    // The order of a response is stored, so redact API keys in it first.
+    const isAnswer = result.kind === 'answer'
+    const clean = isAnswer ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result
     outcome = bare(classify(clean, claimed))
     unused &&= !mayHaveProcessed(outcome.kind) && !connection.mayResend
     before = verdict

@@ -138,6 +138,13 @@ it('an unreadable order is not returned while the call that has taken it over ma
   lab.sandbox.expectCharges(1)
 })
 
+it('an unreadable order is read after the clock was set back', async (lab) => {
+  await leaveUnread(lab)
+  const runtime = { ...lab.runtime, now: () => lab.runtime.now() - 60 * MINUTE }
+  const { order: read } = await buy(lab, new CustomerOrderingClient(lab.options, runtime))
+  expect(read?.id).toBe(lab.sandbox.ledger[0]?.orderId)
+})
+
 it('an order stays remembered if the next one cannot claim its row', async (lab) => {
   const { id } = await lab.create(anonymousOrder())
   const gone = (): Promise<never> => Promise.reject(new Error('the store is gone for a moment'))
