@@ -124,8 +124,10 @@ describe('a stored record', () => {
   })
 })
 
-it('only a created record has an order', () => {
+it('only a created record has an order, with its status and amount', () => {
   expect(orderOf(created)).toEqual(order)
+  for (const part of [{ status: 's' }, { amount: 1 }])
+    expect(orderOf({ ...created, order: { id: 'o1', ...part } })).toBeUndefined()
   expect(orderOf({ ...created, state: 'open' })).toBeUndefined()
 })
 
