@@ -47,6 +47,8 @@ const survived = new Map<string, MutantResult[]>()
 for (const module of chosen) {
   const results = await mutate(module)
   // A module that does not load proves nothing, like one that does not compile.
+  const broken = results.filter(({ status }) => status === 'RuntimeError').length
+  if (broken > 0) console.log(`${broken} mutants did not load, and do not count`)
   const valid = results.filter(
     ({ status }) => status !== 'Ignored' && status !== 'CompileError' && status !== 'RuntimeError',
   )
