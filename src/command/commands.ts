@@ -274,7 +274,8 @@ function resolutionOf({ as, 'order-id': orderId, despite }: Flags): Resolution {
 }
 
 function sinceOf({ since }: Flags): number {
-  const time = since === undefined ? 0 : Date.parse(since)
+  // Date.parse() takes any text with a number for a time.
+  const time = since === undefined ? 0 : /^\d{4}-/.test(since) ? Date.parse(since) : Number.NaN
   if (Number.isNaN(time)) throw new UsageError('--since must be a time, such as 2026-01-31T12:00:00Z.')
   return time
 }

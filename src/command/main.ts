@@ -30,6 +30,6 @@ else {
   const terminal = terminalOf(process)
   const running = parameters.join() === 'quickstart' ? runQuickstart(terminal) : run(parameters, terminal)
   void running.then((code) => {
-    process.exitCode = code
+    process.exitCode ??= code
   })
 }

@@ -52,8 +52,11 @@ export function terminalOf(process: NodeJS.Process): Terminal {
   // A second Ctrl-C ends the process immediately, because the listener is gone.
   process.once('SIGINT', () => stop.abort(new Interrupted(EXIT.interrupted)))
   process.once('SIGTERM', () => stop.abort(new Interrupted(EXIT.terminated)))
-  // The reader of a pipe may close it, like `head`.
-  stdout.on('error', () => stop.abort(new Interrupted(EXIT.outputClosed)))
+  // The reader of a pipe may close it, like `head`. The error may come after the command's end.
+  stdout.on('error', () => {
+    process.exitCode = EXIT.outputClosed
+    stop.abort(new Interrupted(EXIT.outputClosed))
+  })
   stderr.on('error', () => {})
   let shown = false
   const write = (stream: NodeJS.WriteStream, text: string): void => {

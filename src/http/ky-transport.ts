@@ -10,9 +10,10 @@ const ONE_ATTEMPT = { retry: 0, timeout: false, throwHttpErrors: false } satisfi
 
 /** Failures of the caller's own fetch (`given`) never prove that nothing was sent. */
 export function kyTransport(given?: typeof fetch): Transport {
-  // Detects a later patch of fetch. The client uses a patched fetch, but its failures do not prove
-  // that nothing was sent.
+  // Detects a later patch of fetch, also one that is gone when its error arrives. The client uses a
+  // patched fetch, but its failures do not prove that nothing was sent.
   const platform = globalThis.fetch
+  let wasPatched = false
   // On a platform without the option `cache`, setting it throws (workerd before 2024-11-11) or
   // makes fetch polyfills change the URL. Called only when a request is sent, because reading
   // `Request` makes Node load its whole fetch.
@@ -36,6 +37,7 @@ export function kyTransport(given?: typeof fetch): Transport {
         // Bypasses HTTP caches: a cached list of orders proves nothing, and a cached balance may belong
         // to another API key.
         if (reads && supportsCache()) init.cache = 'no-store'
+        wasPatched ||= globalThis.fetch !== platform
         return await (given ?? globalThis.fetch)(url, init)
       } catch (error) {
         // Stores the original error, because ky wraps errors on some runtimes.
@@ -59,10 +61,9 @@ export function kyTransport(given?: typeof fetch): Transport {
   if (given !== undefined) return bare({ send })
   return {
     send,
-    whyUnsent: (error) =>
-      globalThis.fetch === platform && isNodeFetch(platform) && provenUnsent(error, false),
+    whyUnsent: (error) => !wasPatched && isNodeFetch(platform) && provenUnsent(error, false),
     sendsOnce: () => {
-      if (globalThis.fetch !== platform || behindServiceWorker()) return false
+      if (wasPatched || behindServiceWorker()) return false
       return isNative(platform) || isNodeFetch(platform)
     },
   }

@@ -1,21 +1,11 @@
 import { invalidArgument } from '../errors/classes.ts'
 
 export function segment(name: string, id: unknown): string {
-  const refuse = (message: string): never => {
-    throw invalidArgument(name, message)
-  }
-  if (typeof id !== 'string') return refuse('must be a string')
+  if (typeof id !== 'string') throw invalidArgument(name, 'must be a string')
   if (/^[\w-]+$/.test(id)) return id
-  if (id.trim() === '') return refuse('must not be blank')
-  let encoded = ''
-  try {
-    encoded = encodeURIComponent(id)
-  } catch {
-    return refuse('must be well-formed Unicode')
-  }
-  const problem = pathProblem(id)
-  if (problem !== undefined) refuse(problem)
-  return encoded
+  const problem = id.trim() === '' ? 'must not be blank' : pathProblem(id)
+  if (problem) throw invalidArgument(name, problem)
+  return encodeURIComponent(id)
 }
 
 /**
@@ -27,7 +17,7 @@ export function pathProblem(path: string): string | undefined {
   let decoded = path
   for (let round = 0; round < 5; round++) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: this line rejects them.
-    if (/[\u0000-\u001f\u007f]/.test(decoded)) return 'must not contain control characters'
+    if (/[\0-\x1f\x7f\p{Cs}]/u.test(decoded)) return 'must be printable Unicode'
     // A decoded `?` or `#` ends the path. URLs drop trailing spaces.
     const segments = decoded.replace(/[?#].*/s, '').split(/[/\\]/)
     if (segments.some((part) => /^\.{0,2} *$/.test(part))) return 'must not contain empty or dot segments'

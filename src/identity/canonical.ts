@@ -135,7 +135,7 @@ function jsonMethod(value: object): unknown {
 }
 
 /** Also true for an object literal of another realm, such as an iframe. */
-function isPlain(value: object): boolean {
+export function isPlain(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value)
   if (prototype === null || prototype === Object.prototype) return true
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'isPrototypeOf')

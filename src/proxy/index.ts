@@ -25,7 +25,7 @@ export type { ProxyRoute } from './routes.ts'
  * - It adds a short tag of the API key to its responses, so that the client never repeats an
  *   ambiguous order with another API key.
  *
- * The handler's promise rejects only if it is given something else than a `Request`, or if one of
+ * The handler's promise rejects only if it is given something else than an unread `Request`, or if one of
  * your functions fails in time: `authorize` throws, or `apiKey` throws or returns an invalid key,
  * before anything is sent; or `onLost` throws afterwards.
  *

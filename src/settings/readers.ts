@@ -1,4 +1,5 @@
 import { isObject } from '../defined.ts'
+import { isPlain } from '../identity/canonical.ts'
 
 /** `problem` never quotes the value, which may be a secret. `inside` names a field of the value. */
 export type Refuse = (problem: string, inside?: string) => never
@@ -100,11 +101,10 @@ const RESERVED =
  * Rejects an instance of a class, such as Headers or AbortController: its inherited fields would be
  * lost. Accepts objects of another realm, which inherit from that realm's `Object.prototype`.
  */
-export const plainObject: Read<Readonly<Record<string, unknown>>> = only((value) => {
-  if (!isObject(value)) return false
-  const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === null || Object.getPrototypeOf(prototype) === null
-}, 'must be an object literal')
+export const plainObject: Read<Readonly<Record<string, unknown>>> = only(
+  (value) => isObject(value) && isPlain(value),
+  'must be an object literal',
+)
 
 export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) => {
   const read: Record<string, string> = Object.create(null)

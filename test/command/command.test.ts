@@ -370,6 +370,7 @@ it.each([
   ['resolve r1 --as done ~', '--as must be created or abandoned'],
   ['recover --remember nothing ~', '--remember must be id or order'],
   ['reconcile --since yesterday ~', '--since must be a time'],
+  ['reconcile --since 5 ~', '--since must be a time'],
   ['recover --force ~', 'There is no option --force; see --help.'],
   ['unresolved --jsn ~', 'There is no option --jsn (did you mean --json?); see --help.'],
   ['unresolved --acount=shop ~', 'There is no option --acount (did you mean --account?); see --help.'],

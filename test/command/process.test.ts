@@ -110,8 +110,12 @@ describe('customer-ordering-sdk as a process', () => {
     for (const reference of ['first', 'second']) sandbox.expectChargedOnce(reference)
   })
 
-  it('the command ends quietly if the reader of its output is gone', async () => {
-    const script = `(exec 3>&1; { "$NODE" "$MAIN" services; echo $? >&3; } | true)`
+  it.each([
+    ['the reader of its output is gone', '(exec 3>&1; { "$NODE" "$MAIN" services; echo $? >&3; } | true)'],
+    ...(existsSync('/dev/full')
+      ? [['the disk is full', '"$NODE" "$MAIN" services >/dev/full; echo $?']]
+      : []),
+  ])('the command ends quietly if %s', async (_what, script = '') => {
     const env = environment({ NODE: process.execPath, MAIN: main })
     const { stdout, stderr } = await run('bash', ['-c', script], { env })
     expect(stdout).toBe('141\n')

@@ -117,10 +117,15 @@ l
   begins or ends with white space or an invisible character, and so differs from a reference that looks the same
   a request of %i bytes as JSON is rejected with %j
 29_14
-  the order is looked up, and not bought again, once its key may be forgotten
+  the order is looked up, also by a client with another fetch, once its key may be forgotten
   another refusal does not restart the window of the key
   a key that may have bought behind a refusal is kept if it belongs to another payload
   a service worker that controls the page may repeat a request
+30_1
+  the order is looked up, also by a client with another fetch, once its key may be forgotten
+30_2
+  an invalid or aborted call does not report an order as uncharged while another call places it: %s
+  a list with %s does not permit a new key
 29_11
   every account label of the docs and examples begins with a domain, as the docs advise
 29_9

@@ -24,6 +24,10 @@ describe('a fetch that is not the one that Node came with never proves that noth
       return undici.fetch(...args)
     },
     'a bound function': original.bind(globalThis),
+    'a function that is gone afterwards': (...args) => {
+      vi.unstubAllGlobals()
+      return original(...args)
+    },
     'a proxy': new Proxy(original, { apply: (target, self, args) => Reflect.apply(target, self, args) }),
     'a function with the text of another': Object.assign(
       ((...args) => original(...args)) as typeof globalThis.fetch,
@@ -57,12 +61,14 @@ describe('whether a request may be sent more than once', () => {
     expect(transport.sendsOnce?.()).toBe(true)
   })
 
-  test("the caller's fetch and a patched fetch may repeat a request", () => {
+  test("the caller's fetch and a patched fetch may repeat a request", async () => {
     expect(kyTransport(original).sendsOnce?.()).toBe(undefined)
-    const transport = kyTransport()
     onTestFinished(() => void vi.unstubAllGlobals())
     for (const patch of [original.bind(globalThis), ((...args) => original(...args)) as typeof fetch]) {
+      vi.unstubAllGlobals()
+      const transport = kyTransport()
       vi.stubGlobal('fetch', patch)
+      await attempt(await refusing(), {}, { transport })
       expect(transport.sendsOnce?.()).toBe(false)
       expect(kyTransport().sendsOnce?.()).toBe(false)
     }

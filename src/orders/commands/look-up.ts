@@ -90,8 +90,8 @@ export async function findListed(
 ): Promise<ListedOrder | undefined> {
   const { cuts } = context.journal.shared
   const { operation } = SENDING.create
-  // The record says that nothing was charged, and a failed look-up does not change that.
-  const scan = { operation, settings, charged: 'no', isStrict: true, checkOpen: () => {} } as const
+  // Another call may have bought the order since the record was read.
+  const scan = { operation, settings, charged: 'unknown', isStrict: true, checkOpen: () => {} } as const
   dropOldCuts(context)
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     let pages = 0
@@ -232,14 +232,14 @@ function doubtError(
 
 function cutError(record: JournalRecord): UnresolvedOrderError {
   return new UnresolvedOrderError(
-    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. If it exists, the wallet was charged: find the order at the service, then settle it with orders.resolve().`,
+    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. If it exists, the wallet was charged: find it, then settle it with orders.resolve().`,
     mayBeCharged(record),
   )
 }
 
 function unreferencedError(record: JournalRecord): UnresolvedOrderError {
   return new UnresolvedOrderError(
-    `The service refused the order, but the fetch of this client may have repeated the request and bought it. GET ${ORDERS_PATH} shows no references, so the order may exist. Find out, then settle it with orders.resolve(), or forget() it and call again.`,
+    `The service refused the order, but a fetch may have repeated the request and bought it. GET ${ORDERS_PATH} shows no references. Find it, then settle it with orders.resolve(), or forget() it and call again.`,
     mayBeCharged(record),
   )
 }

@@ -4,7 +4,7 @@ import type { CustomerOrderingError } from '../../errors/classes.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import { abortedError, UNKNOWN_CALL } from '../../http/failures.ts'
-import { rowIdOf, slotOf } from '../../identity/keys.ts'
+import { checkReference, rowIdOf, slotOf } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
 import { differencesFound } from '../protocol/outcome.ts'
 import { ORDERS_PATH, type OrderContext, type OrdersContext } from '../record/context.ts'
@@ -167,7 +167,7 @@ async function recordOf(
       if (fits) return { position, record }
     }
   }
-  if (externalOrderId === '') return undefined
+  if (checkReference(externalOrderId)) return undefined
   // A call may have placed the order after the index was made.
   const rowId = rowIdOf(context.connection.runtime.deriveId, slotOf(externalOrderId, undefined, String))
   const record = await load(context, rowId, missed)

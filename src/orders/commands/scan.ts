@@ -22,7 +22,7 @@ export interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
   /** What the error of a read reports about the wallet. */
-  readonly charged: 'unknown' | 'no' | undefined
+  readonly charged: 'unknown' | undefined
   readonly sourceSystem?: string | undefined
   /** True to refuse a list with rows that cannot be read. */
   readonly isStrict?: boolean

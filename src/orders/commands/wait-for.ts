@@ -34,7 +34,7 @@ export async function waitForOrder<T>(
   let attempts = 0
   let what = 'could not be read'
   for (let step = FIRST_PAUSE; ; step = Math.min(LONGEST_PAUSE, step * 2)) {
-    const totalTimeout = Math.max(1, Math.min(settings.totalTimeout, deadline.remaining()))
+    const totalTimeout = Math.max(1, deadline.remaining())
     let seen: Reply<T> | undefined
     let cause: unknown
     try {
@@ -67,9 +67,11 @@ export async function waitForOrder<T>(
       throw abortedError({ ...UNKNOWN_CALL, endpoint, path, orderId, reason }, attempts)
     }
     if (deadline.remaining() <= 0)
-      throw new TimeoutError(
-        `orders.waitFor: the order ${what} within ${timeout} ms. Waiting again is safe.`,
-        { orderId, attempts, deadline: 'total', cause },
-      )
+      throw new TimeoutError(`orders.waitFor: the order ${what} in time. Waiting again is safe.`, {
+        orderId,
+        attempts,
+        deadline: 'total',
+        cause,
+      })
   }
 }

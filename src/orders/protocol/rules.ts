@@ -1,5 +1,4 @@
 /** What each command does with an order in each phase: one table. */
-import type { Connection } from '../../http/call.ts'
 import { CLOCK_SKEW } from '../../http/deadline.ts'
 import { pathProblem } from '../../http/path.ts'
 import { differingFields, isNameless } from '../../identity/keys.ts'
@@ -64,8 +63,6 @@ export interface Facts extends Timing {
   readonly isLive: boolean
   /** True if this call may take over the claim of another process. */
   readonly outwaited: boolean
-  /** `mayResend` is read only where a rule asks: in Node, it inspects the dispatcher. */
-  readonly connection: Pick<Connection, 'mayResend'>
   /** True if this call read the service's whole list and did not find the order. */
   readonly isNotListed: boolean
   /** When a person called `resolve()`, in milliseconds since 1970. */
@@ -78,7 +75,6 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   wanted: undefined,
   isLive: false,
   outwaited: false,
-  connection: { mayResend: false },
   isNotListed: false,
   decidedAt: 0,
   orderId: undefined,
@@ -127,12 +123,11 @@ export const spent: Condition = (record, facts) =>
  * Behind the refusal, a hidden retry may have bought the order, and the service may have forgotten
  * its key.
  */
-export const maybeHidden: Condition = ({ externalOrderId, attempts, firstSentAt }, facts) =>
-  facts.connection.mayResend &&
+export const maybeHidden: Condition = (record, facts) =>
+  record.maybeHidden === true &&
   !facts.isNotListed &&
-  attempts > 0 &&
-  externalOrderId !== undefined &&
-  !mayAttempt(firstSentAt, facts)
+  record.externalOrderId !== undefined &&
+  !mayAttempt(record.firstSentAt, facts)
 
 /**
  * A call whose key would be replaced may still send it, or was still sending when the person decided:

@@ -65,6 +65,7 @@ export function claim(
     externalOrderId,
     body,
     order: record?.order,
+    maybeHidden: record?.maybeHidden,
     highest: highest > key.generation ? highest : undefined,
     firstKeySentAt: left?.firstKeySentAt,
     firstRejection: left?.firstRejection,

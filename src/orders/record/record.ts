@@ -106,6 +106,11 @@ export interface JournalRecord extends Unknown<Omit<OrderRecord, 'request'>> {
   readonly firstKeySentAt?: number | undefined
   /** How the service refused the derived first key, while a later key is current. */
   readonly firstRejection?: Rejection | undefined
+  /**
+   * True if a `fetch` may have repeated a request of this order, so that behind its refusal the order may
+   * have been bought.
+   */
+  readonly maybeHidden?: true | undefined
   /** Empty for an order that only `resolve()` has recorded: its payload is unknown. */
   readonly fingerprint: Fingerprint
   /** Canonical JSON. Dropped once the request need not be sent again. */

@@ -50,7 +50,9 @@ export async function drive(context: OrderContext, job: Job): Promise<Ruled | Un
     const ruled = await ruledByTwin(context, job)
     if (ruled !== undefined) return ruled
     const ended = await job.deadline.race(twin)
-    if (ended instanceof Interruption) return await unclaimed(context, job, ended)
+    // The twin may still send the order. A fence would only make it claim the order again.
+    if (ended instanceof Interruption)
+      return { end: 'unclaimed', why: ended, charged: 'unknown', record: undefined, key: undefined }
     waited = true
   }
   // Nothing may be awaited since the last look, or another call for the order could begin, too.
@@ -100,7 +102,6 @@ async function claimOrEnd(
       ...timingOf(context, job),
       wanted: intent,
       outwaited: job.takeOver || waited >= LONGEST_WAIT,
-      connection,
       isNotListed: job.isNotListed,
     }
     const step: Step = ruleFor(job.command, record, facts)

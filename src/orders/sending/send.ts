@@ -66,14 +66,13 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
     const tried = await attemptsUnder(context, job, next, attempts, retriesLeft)
     const { mine, verdict, outcome, ending, unused, taggedFor } = tried
     const { trail } = ending
-    const { record } = mine
     attempts += trail.attempts
     retriesLeft -= trail.retries + 1
     const sent = { end: 'sent', outcome, ending, attempts, remembered: false, replayed: undefined } as const
     // Before the order may move on: whatever came after the proof, another key would buy again.
     if (verdict.shows === 'charge') {
-      const orderId = outcome?.orderId ?? record.order?.id
-      const evidence = { orderId, order: outcome?.order, sent: record, attempts: trail.attempts }
+      const orderId = outcome?.orderId ?? mine.record.order?.id
+      const evidence = { orderId, order: outcome?.order, sent: mine.record, attempts: trail.attempts }
       const proven = await proveCreated(context, mine, { ...evidence, claim: callId }, deadline)
       const { remembered } = proven
       const replayed = claimed.continues || isReplay(next.found.record, trail)
@@ -81,6 +80,8 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
     }
     const code = outcome?.code === undefined ? undefined : redact(outcome.code, trail.secrets)
     const heard = { kind: 'refused', ...defined({ status: outcome?.status, code }) } as const
+    const hidden = trail.attempts > 0 && connection.mayResend
+    const record = hidden ? { ...mine.record, maybeHidden: true as const } : mine.record
     const moves = movesOn(context, tried, heard, earlier)
     // The attempt under a new key is a retry. Without a retry left, the order stays refused.
     if (moves && retriesLeft >= 0 && deadline.over() === undefined) {
@@ -244,7 +245,7 @@ export function movesOn(
   // Doubt is judged as it was before the conflict. Behind the earlier refusal, a hidden retry may have
   // bought the order.
   if (outcome?.kind === 'conflict')
-    return !before.ambiguous && !isShared(context, mine.record) && !context.connection.mayResend
+    return !before.ambiguous && !isShared(context, mine.record) && !mine.record.maybeHidden
   return verdict.shows === 'refused' && status === earlier.status && code === earlier.code
 }
 

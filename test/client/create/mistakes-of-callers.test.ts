@@ -3,7 +3,6 @@ import { expect } from 'vitest'
 import { deferred } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, type Lab, order } from '../../support/lab.ts'
-import { storeOver } from '../../support/stores.ts'
 
 it('the error of an order that is not valid names the reference of that order', async (lab) => {
   const error = await failure(lab.create(order('r1', { quantity: 1.5 })))
@@ -47,6 +46,7 @@ const reactive = (name: string): object =>
 it.each<[string, object, object?]>([
   ['options.idempotencyKey', bare, { idempotencyKey: undefined }],
   ['options.idempotencyKey', bare, reactive('idempotencyKey')],
+  ['', bare, Object.create(Object.assign(Object.create(null), { idempotencyKey: 'k1' }))],
   ['metadata', { ...bare, metadata: undefined }],
   // Vue makes a getter of each field.
   ['metadata.externalOrderId', { ...bare, metadata: reactive('externalOrderId') }],
@@ -74,18 +74,16 @@ it.each([
   ['a new order', async () => {}],
   ['a refused order', (lab: Lab) => lab.refused()],
 ] as const)(
-  'an invalid order is not reported as uncharged while another call places it: %s',
+  'an invalid or aborted call does not report an order as uncharged while another call places it: %s',
   async (lab, _what, before) => {
     await before(lab)
     const gate = deferred()
-    const store = storeOver(lab.rows, {
-      insert: (row) => gate.promise.then(() => lab.rows.insert(row)),
-      update: (row, version) => gate.promise.then(() => lab.rows.update(row, version)),
-    })
-    const { orders } = lab.client({ store })
+    const { orders } = lab.client({ apiKey: () => gate.promise.then(() => lab.sandbox.apiKey) })
     const { ending } = await lab.begin(() => orders.create(order('r1')))
     const wrong = await failure(orders.create(order('r1', { quantity: -1 })))
     expect(wrong).toMatchObject({ code: 'invalid_request', charged: 'unknown', externalOrderId: 'r1' })
+    const aborted = await failure(orders.create(order('r1'), { signal: AbortSignal.abort() }))
+    expect(aborted).toMatchObject({ code: 'aborted', charged: 'unknown' })
     gate.resolve()
     await ending
     lab.charged()

@@ -30,7 +30,7 @@ it('reconcile() reports orders on both sides, on one side only, and with differe
   await place(lab, 4)
   const gone = lab.sandbox.expectChargedOnce('r2')
   lab.sandbox.removeOrder(gone.orderId)
-  const foreign = lab.sandbox.addOrder({ metadata: { externalOrderId: 'of another system' } })
+  const foreign = lab.sandbox.addOrder({ metadata: { externalOrderId: 'half a character: \ud800' } })
   const dearer = lab.charged('r3')
   lab.fault(
     {

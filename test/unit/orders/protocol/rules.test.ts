@@ -38,7 +38,7 @@ const lately = { updatedAt: NOW - 6 * MINUTE, busyUntil: NOW - 4 * MINUTE }
 const ahead = (by: number) => ({ updatedAt: NOW + by })
 const decided = (ago: number) => ({ decidedAt: NOW - ago })
 const seen = decided(10 * MINUTE)
-const HIDDEN = { connection: { mayResend: true } }
+const hidden = { maybeHidden: true } as const
 const CALLERS = { origin: 'caller' } as const
 const given = { wanted: { ...intent, idempotencyKey: record().key } }
 
@@ -100,11 +100,10 @@ const CREATE: readonly Line[] = [
   ["refused under the caller's key", 'send', { ...refused, ...CALLERS }],
   ["refused under the caller's key, past the window", 'refuse spent', { ...outdated, ...CALLERS }],
   ['refused under our key, which the caller gives, past the window', 'refuse spent', outdated, given],
-  ['refused, past the window, and may have been resent', 'look_up past_window', outdated, HIDDEN],
-  ['refused, may have been resent, but inside the window', 'send', refused, HIDDEN],
-  ['refused, may have been resent, but never sent', 'send', { ...outdated, attempts: 0 }, HIDDEN],
-  ['refused, may have been resent, but nameless', 'send', { ...outdated, ...nameless }, HIDDEN],
-  ['refused, may have been resent, but unlisted', 'send', outdated, { ...HIDDEN, isNotListed: true }],
+  ['refused, past the window, and may have been resent', 'look_up past_window', { ...outdated, ...hidden }],
+  ['refused, may have been resent, but inside the window', 'send', { ...refused, ...hidden }],
+  ['refused, may have been resent, but nameless', 'send', { ...outdated, ...hidden, ...nameless }],
+  ['refused, may have been resent, but unlisted', 'send', { ...outdated, ...hidden }, { isNotListed: true }],
 ]
 const RECOVER: readonly Line[] = [
   ['busy', 'in_progress', busy],
@@ -222,6 +221,7 @@ describe('what a command does with an order', () => {
 it.each<[Condition, boolean, Changes, Partial<Facts>]>([
   [idKnown, true, { order: { id: 'o1' } }, {}],
   [idKnown, false, { order: { id: '..' } }, {}],
+  [idKnown, false, { order: { id: 'o\ud800' } }, {}],
   [idKnown, false, { order: undefined }, {}],
   [spent, true, { ...refused, ...stale, origin: 'caller' }, { wanted: undefined }],
   [changedSince, true, { updatedAt: NOW - 1 }, { decidedAt: NOW + 1 }],
@@ -247,6 +247,7 @@ const records: fc.Arbitrary<JournalRecord> = fc
     attempts: fc.nat(3),
     generation: fc.nat(3),
     firstSentAt: maybe(times),
+    maybeHidden: maybe(fc.constant(true as const)),
     firstKeySentAt: maybe(times),
     busyUntil: maybe(times),
     othersUntil: maybe(times),
@@ -262,7 +263,6 @@ const facts: fc.Arbitrary<Facts> = fc
     wanted: fc.constantFrom(intent, changed, { ...intent, idempotencyKey: 'mine' }),
     isLive: fc.boolean(),
     outwaited: fc.boolean(),
-    connection: fc.record({ mayResend: fc.boolean() }),
     decidedAt: times,
     orderId: fc.constantFrom('o1', 'o2'),
   })
