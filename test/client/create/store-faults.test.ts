@@ -271,6 +271,15 @@ describe('a record that cannot be used', () => {
   })
 })
 
+it('an aborted call does not change the record of an order in doubt', async (lab) => {
+  await lab.doubted()
+  const row = await lab.row('ref:r1')
+  expect(await failure(lab.create(order('r1'), { signal: AbortSignal.abort() }))).toMatchObject({
+    charged: 'unknown',
+  })
+  expect(await lab.row('ref:r1')).toEqual(row)
+})
+
 it('if the store loses every claim, the call ends at its deadline, and pauses between attempts', async (lab) => {
   const begun = lab.runtime.monotonic()
   const error = await failsOver(lab, on('insert', 'loses'))

@@ -278,7 +278,6 @@ describe('resolve(…, { as: "abandoned" })', () => {
     await leave(lab, true)
     const record = await resolve(lab, ABANDONED)
     expect(record).toMatchObject({ state: 'rejected', generation: 1, rejection: { kind: 'abandoned' } })
-    // The order's new key was never sent.
     expect(record).not.toHaveProperty('firstSentAt')
     const again = await lab.create()
     expect(again.id).not.toBe(lab.sandbox.ledger[0]?.orderId)
@@ -521,7 +520,6 @@ it.each<[string, (lab: Lab) => Promise<string>]>([
 ])('%s', async (lab, _what, giveUp) => {
   const orderId = await giveUp(lab)
   await resolve(lab, orderId)
-  // The fingerprint shows whether the payload differs.
   const conflict = { code: 'idempotency_conflict', charged: 'yes', fields: ['quantity'] }
   await rejects(lab.create(order('r1', { quantity: 20 })), conflict)
   expect((await lab.create()).id).toBe(orderId)

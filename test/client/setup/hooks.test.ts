@@ -175,7 +175,6 @@ describe('the events of reads', () => {
 
 it('the last event of an order takes no facts from an error of another package', async (lab) => {
   const foreign = Object.assign(new Error('no entropy'), { code: 'no_entropy', charged: 'no', status: 500 })
-  // The first id is the call's own.
   const ids = [lab.runtime.randomId()]
   lab.runtime.randomId = () => {
     const id = ids.shift()

@@ -107,7 +107,6 @@ describe.each([
     async (_name, call) => {
       const stack = await stackOf(() => call(client(options)))
       expect(stack).toContain('stacks.test.ts')
-      // The default of V8 is ten lines.
       expect(stack.split('\n').length).toBeLessThanOrEqual(11)
     },
   )
