@@ -70,10 +70,9 @@ export function answerOf(
 export function sendOver(transport: Transport, runtime: Runtime): Send {
   return async ({ method, url, headers, body, isLate, timeout, maxBytes, signal }) => {
     const kindOfAbort = () => (whyEnded(signal) === 'deadline' ? 'timeout' : 'aborted')
-    // The hooks have run since the call checked the time.
-    if (timeout <= 0 || isLate?.() === true)
+    // The hooks have run since the call checked the time and the signal.
+    if (timeout <= 0 || signal?.aborted === true || isLate?.() === true)
       return { kind: 'failed', unsent: 'late', closed: false, detail: bare({ name: 'Late' }) }
-    if (signal?.aborted === true) return { kind: kindOfAbort() }
     const controller = new AbortController()
     let stopped: 'timeout' | 'aborted' | undefined
     let leave = (): void => {}

@@ -207,8 +207,9 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     }
     if (result.kind === 'aborted' || (result.kind === 'answer' && result.problem === 'aborted'))
       return { end: 'aborted', trail }
-    if (result.kind === 'failed' && result.unsent === 'late' && deadline.remaining() <= 0)
-      return { end: 'deadline', trail: { ...trail, last: undefined } }
+    const ended = deadline.over()
+    if (result.kind === 'failed' && result.unsent === 'late' && ended !== undefined)
+      return { end: ended.why, trail: { ...trail, last: undefined } }
     if (judgement.next === 'stop') return { end: 'stopped', error: judgement.error, trail }
 
     const decision = decide({

@@ -53,7 +53,7 @@ describe.each([401, 402, 429])('a fetch that hides a charge behind a %i', (statu
     const lab = await refusedAfterCharge(status)
     lab.runtime.jump(15 * MINUTE)
     lab.fault({ type: 'status', status, code: 'REFUSED' })
-    const client = lab.client({ fetch: retrying(lab), maxRetries: 0 })
+    const client = lab.client({ maxRetries: 0 })
     await failure(client.orders.create(REQUEST))
     lab.runtime.jump(15 * MINUTE)
     const placed = await client.orders.create(REQUEST)

@@ -295,7 +295,6 @@ describe('recover() past the point where repeating is safe only looks', () => {
     for (const step of [left(), left('r2'), jump(WINDOW + BUSY)]) await step(lab)
     let asked = 0
     const apiKey = async (): Promise<string> => {
-      // The key is requested for the list only.
       if (++asked > 0) throw new Error('the vault is down')
       return lab.sandbox.apiKey
     }

@@ -188,12 +188,13 @@ it('the last event of an order takes no facts from an error of another package',
   for (const fact of ['code', 'charged', 'status']) expect(one(events, 'settled')).not.toHaveProperty(fact)
 })
 
-it('an abort by a throwing hook is reported like any other abort', async (lab) => {
+it('an abort by a hook is reported like any other abort, and sends nothing', async (lab) => {
   const controller = new AbortController()
   const { events, hooks } = watching()
   const client = lab.client({ hooks: { ...hooks, onRequest: () => controller.abort('by a hook') } })
   const error = await errorOf(create(client, { signal: controller.signal }))
-  expect(error).toMatchObject({ code: 'aborted', cause: 'by a hook' })
+  expect(error).toMatchObject({ code: 'aborted', cause: 'by a hook', charged: 'no' })
+  expect(lab.sandbox.requests).toEqual([])
   expect(names(events)).toEqual(['response', 'settled'])
 })
 

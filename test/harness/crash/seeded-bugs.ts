@@ -177,6 +177,8 @@ const BUGS = {
         const connection = { ...context.connection, mayResend: false }
         return original({ ...context, connection }, job, claimed)
       }),
+    'a claim forgets that a fetch may have hidden a charge': () =>
+      around(claim, (original, ...rest) => ({ ...original(...rest), maybeHidden: undefined })),
     'a conflict moves to another key although a hidden retry may have bought the order': () =>
       around(movesOn, (original, context, tried, ...rest) => {
         const record = { ...tried.mine.record, maybeHidden: undefined }

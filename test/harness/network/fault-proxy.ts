@@ -91,7 +91,6 @@ export async function faultProxy(target: string, callbacks: Callbacks): Promise<
       if (breaks !== undefined) {
         const part = partOf(received, breaks.where)
         if (part === undefined) return
-        // Read and discard the rest.
         lost = true
         partial++
         track(breakOff(target, socket, part, breaks.how))

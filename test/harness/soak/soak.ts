@@ -47,7 +47,6 @@ export async function soak(milliseconds: number, count: number, leak?: Leak): Pr
   const runtime = {
     now: () => Date.now() + hours * HOUR,
     monotonic: () => performance.now() + hours * HOUR,
-    // No wait between two attempts.
     random: () => 0,
   }
   const store = new MemoryStore()

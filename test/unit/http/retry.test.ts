@@ -63,9 +63,7 @@ describe('backoff', () => {
 })
 
 test.each<[pace: Pace, limit: Partial<Situation>, waits: number[]]>([
-  // Four retries are the default of these tests.
   ['backoff', {}, [125, 250, 500, 1000]],
-  // A socket that closed is retried immediately the first time, then after a backoff.
   ['now', {}, [0, 250, 500, 1000]],
   ...(['now', 'backoff', 'refresh'] as const).map((pace): [Pace, object, []] => [
     pace,

@@ -73,7 +73,6 @@ describe('an amount', () => {
 
 test.each<[string, StandardSchemaV1, object, wrong: unknown[], right: unknown[]]>([
   ['id', orderSchema, order, ['', ' ', 1, null], ['x']],
-  // No status is documented.
   ['status', orderSchema, order, [null], ['', 'whatever comes']],
   ['minQuantity', serviceSchema, service, ['2', Number.NaN], [2.5]],
   ['maxQuantity', serviceSchema, service, ['2', Number.NaN], [2.5]],

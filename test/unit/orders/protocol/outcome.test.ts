@@ -68,7 +68,6 @@ describe('the outcome table', () => {
     const ambiguous = judgeOutcome(kind, { ...CLEAN, ambiguous: true })
     expect(ambiguous).toMatchObject({ shows: shows === 'charge' ? shows : 'doubt', next, ambiguous: true })
     expect(ambiguous.hold).toBe(hold)
-    // A 201 means a charge, whatever else is in doubt.
     const proven = judgeOutcome(kind, { ...CLEAN, proven: true })
     expect(proven).toMatchObject({ shows: 'charge', next: next === 'stop' ? 'stop' : 'replay' })
     expect(proven.hold).toBeUndefined()

@@ -200,7 +200,6 @@ describe('what a command does with an order', () => {
     const cells = Object.entries(rows).flatMap(([phase, row]) =>
       Object.entries(row).flatMap(([command, cell]) => cell.map((_entry, at) => `${phase} ${command} ${at}`)),
     )
-    // The payload of a refused order may be changed.
     expect(cells.filter((each) => !met.has(each))).toEqual(['rejected create 1'])
   })
 
