@@ -126,6 +126,8 @@ l
 30_2
   an invalid or aborted call does not report an order as uncharged while another call places it: %s
   a list with %s does not permit a new key
+30_3
+  recovery does not report a nameless order that is settled meanwhile as uncharged
 29_11
   every account label of the docs and examples begins with a domain, as the docs advise
 29_9

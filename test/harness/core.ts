@@ -20,6 +20,8 @@ export interface StoredRecord extends Omit<OrderRecord, 'attempts' | 'hold'> {
   readonly keyOrigin: 'caller' | 'derived' | 'random'
   readonly body?: string
   readonly hold?: string
+  /** True if its refusal may hide a charge. */
+  readonly maybeHidden?: true
   /** Empty until a call claims the record. */
   readonly apiKeyTag: string
   /** True if the order is as complete as it can be. */

@@ -349,14 +349,17 @@ const agreementOfCreates: Invariant = (log) =>
         return [`I6: ${intent} was told 'yes' (${told.code ?? 'an order'}) and the record has no order`]
     if (call.disturbed === true || log.calls.some((other) => other !== call && overlaps(other, call)))
       return []
-    const stored = chargedBy(newestOf(rowsOf(log, intent), endedAt).at(0)?.record)
+    const record = newestOf(rowsOf(log, intent), endedAt).at(0)?.record
+    const stored = chargedBy(record)
     if (told.charged === stored) return []
     // The slot still has the previous order, not the requested one.
     if (told.charged === 'no' && stored === 'yes' && wantedOf(log, intent) > 1) return []
     if (call.storeTrouble === true && told.charged !== 'no') return []
     if (call.overslept === true && told.charged === 'unknown' && told.code === 'timeout') return []
-    const looked = isVague(log) && log.reads.some(({ call: reader }) => reader === call.id)
-    if (looked && told.charged === 'unknown' && told.code === 'unresolved_order') return []
+    // The look-up of an order whose refusal may hide a charge may fail, or show nothing of references.
+    const looks = record?.maybeHidden === true && !log.requests.some(({ call: sender }) => sender === call.id)
+    const isDoubt = looks && (told.code !== 'unresolved_order' || isVague(log))
+    if (isDoubt && stored === 'no' && told.charged === 'unknown') return []
     // A write that an earlier call abandoned may be applied during this call, which then cannot
     // know who wrote the record.
     const trouble = log.calls.some(
@@ -909,7 +912,6 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
       return pending.some(({ state, body }) => state === 'created' && body === undefined)
     case 'corrupt':
     case 'newer_version':
-      // Such a record has no known key.
       return false
   }
 }

@@ -82,7 +82,6 @@ const CUSTOM = { operation: 'request', method: 'PUT' }
 const READ = { operation: 'orders.resolve', method: 'GET', missing: 'order' } as const
 
 const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
-  // One attempt, in other calls.
   'no time for a retry': () => Promise.reject(fail(answer(503), {}, true)),
   'a custom request; charged: unknown': () =>
     Promise.reject(fail({ kind: 'timeout' }, { endpoint: CUSTOM, path: '/v1/x', charged: 'unknown' })),

@@ -34,7 +34,7 @@ export async function waitForOrder<T>(
   let attempts = 0
   let what = 'could not be read'
   for (let step = FIRST_PAUSE; ; step = Math.min(LONGEST_PAUSE, step * 2)) {
-    const totalTimeout = Math.max(1, deadline.remaining())
+    const totalTimeout = Math.max(1, Math.min(settings.totalTimeout, deadline.remaining()))
     let seen: Reply<T> | undefined
     let cause: unknown
     try {

@@ -209,7 +209,7 @@ async function withTrustedTimes(context: OrderContext, found: FoundRecord, job: 
  */
 async function unclaimed(
   { journal }: OrderContext,
-  { rowId, deadline }: Job,
+  { rowId, intent, deadline }: Job,
   why: Unclaimed['why'],
   over?: Found,
   key?: string,
@@ -218,7 +218,8 @@ async function unclaimed(
   const grace = deadline.grace(over === undefined ? LAST_LOOK : 0)
   const found = over ?? (await journal.newest(rowId, grace))
   if (found === undefined) return { end: 'unclaimed', why, charged: 'unknown', record: undefined, key }
-  const record = continued(found.record)
+  // Recovery is about the record in the row, also if that is closed meanwhile.
+  const record = intent ? continued(found.record) : found.record
   let charged = chargedOf(record)
   const isShut = 'result' in why && why.result === 'refused'
   if (charged === 'no' && !isShut && !(await journal.fence(found, grace))) charged = 'unknown'

@@ -314,12 +314,6 @@ describe('orders.waitFor', () => {
     expect(runtime.monotonic()).toBeLessThan(20_010)
   })
 
-  it('waitFor waits as long as the service asks, also if that is more than totalTimeout', async () => {
-    const { lab, waitFor } = through('pending')
-    lab.fault({ type: 'status', status: 503, headers: { 'retry-after': '130' } })
-    await expect(waitFor({ until: () => true, timeout: 600_000 })).resolves.toMatchObject(ORDER)
-  })
-
   it('the TimeoutError of waitFor says nothing of a 404 that polls before and after have overcome', async () => {
     const { waitFor } = through('404', 'pending')
     const error = await failure(waitFor({ ...never, timeout: 5000 }))

@@ -22,7 +22,7 @@ import {
   sameRequest,
 } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
-import { faultyStore, on } from '../../support/stores.ts'
+import { faultyStore, on, storeOver } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -825,4 +825,20 @@ it('a lookup does not believe a list that comes from a cache', async (lab) => {
   const { needsAttention } = await lab.client({ fetch }).orders.recover()
   expect(needsAttention).toMatchObject([{ reason: 'past_window', error }])
   lab.charged()
+})
+
+it('recovery does not report a nameless order that is settled meanwhile as uncharged', async (lab) => {
+  const same = anonymousOrder()
+  await lab.doubted('drop', same)
+  let reads = 0
+  const store = storeOver(lab.rows, {
+    get: async (scope, id) => {
+      if (++reads === 1) return await new Promise(() => {})
+      if (reads === 2) await lab.create(same)
+      if (reads === 3) await lab.doubted('drop', same)
+      return await lab.rows.get(scope, id)
+    },
+  })
+  const [outcome] = await all(lab.client({ store }).orders.recover({ totalTimeout: 1000 }))
+  expect(outcome).toMatchObject({ outcome: 'still_open', error: { code: 'timeout', charged: 'yes' } })
 })

@@ -187,7 +187,6 @@ export function runLogOf(records: Records): RunRecorder {
     const { operation, headers, path, body, at, number, idempotencyKey } = request
     const { [CALL_HEADER]: call } = headers
     const senderId = () => defined({ call: logged.get(call ?? '')?.id })
-    // A person who reads the list is not a call.
     if ((operation === 'listOrders' || operation === 'retrieveOrder') && call !== undefined)
       add(at, () => log.read({ path, ...senderId() }))
     if (operation !== 'createOrder') continue
@@ -245,7 +244,6 @@ function endOf(
 ): number {
   if (ended?.told?.charged !== 'no') return ended?.at ?? beganAt
   const written = own.flatMap((row) => rows.get(nameOf(row))?.at ?? [])
-  // Half a nanosecond later.
   return written.length === 0 ? Math.max(beganAt, lastAsked) : Math.max(beganAt, ...written) + 5e-7
 }
 

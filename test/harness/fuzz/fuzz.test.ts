@@ -39,7 +39,6 @@ it.each(sample(Object.keys(CALLS), 4))('%s reads no more of an endless body than
     })
     expect(broken).toEqual([])
     expect(peak).toBeLessThan(64 * MB)
-    // The limit of an error's body is lower than that of a list.
     expect(taken).toBeLessThanOrEqual((status < 400 ? 16 * MB : MB / 4) + 2 * PIECE)
   }
 })

@@ -175,7 +175,6 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     if (age === 'reused' && fault.elsewhere === undefined && told.attempts === 1)
       check('connection', proxy.lastConnection(), fault.reconnects === true ? 2 : 1)
 
-    // Checks the caller's result and the record against the row of the table.
     const record = await recordIn(store, scopeOf(LABELS.server, LABELS.account), 'ref:r1')
     if (record === undefined) throw new Error('there is no record')
     const kinds: readonly OutcomeKind[] = [fault.row].flat()
@@ -225,7 +224,6 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     check('another order', next.id === again.id, false)
     check('charges in all', sandbox.ledger.length, 2)
 
-    // The same fault once, for a client that may retry. The connection has been used by now.
     if (elsewhere === undefined && fault.aborts === undefined && fault.before !== 'answer the idle') {
       const onRetry = (): void => {
         strikes = false

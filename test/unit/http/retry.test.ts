@@ -70,7 +70,6 @@ test.each<[pace: Pace, limit: Partial<Situation>, waits: number[]]>([
     { maxRetries: 0 },
     [],
   ]),
-  // An unreadable success is repeated twice at most, whatever maxRetries is.
   ...[0, 4, 100].map((maxRetries): [Pace, object, number[]] => ['replay', { maxRetries }, [0, 250]]),
 ])('pace %s with %j waits %j, then the decision states that none is left', (pace, limit, waits) => {
   expect(follow(pace, limit)).toEqual({ waits, end: 'stopped' })

@@ -241,6 +241,10 @@ it.each<[string, found: string[], broken?: RegExp]>([
     reporting(TIMEOUT, false, REFUSED),
     /^I6: a was told 'unknown' .* 'no'$/,
   ],
+  [
+    "'unknown' over a refusal that may hide a charge",
+    reporting(TIMEOUT, false, { ...REFUSED, maybeHidden: true }),
+  ],
   ["'no' after a sleep", reporting({ charged: 'no', code: 'timeout' }, true), /^I6/],
   [
     "'unknown' after a sleep, without a timeout",

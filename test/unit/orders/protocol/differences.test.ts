@@ -42,7 +42,6 @@ describe('the fields in which an order differs from what was sent', () => {
     ['a redacted field', '', { serviceId: `a${REDACTED}` }],
     // A redacted reference proves nothing for the order either.
     ['that, and another quantity', 'quantity', { externalOrderId: REDACTED, quantity: 3 }, 'quantity'],
-    // This client sends only values with a canonical form.
     ['a value that nobody can have sent', 'serviceId', { serviceId: '\ud800' }, 'serviceId'],
   ])('if the service repeats %s, the fields "%s" differ: %j prove "%s"', (_what, fields, ...further) => {
     const [echo, proof, asked = NAMED] = further

@@ -102,6 +102,11 @@ const CREATE: readonly Line[] = [
   ['refused under our key, which the caller gives, past the window', 'refuse spent', outdated, given],
   ['refused, past the window, and may have been resent', 'look_up past_window', { ...outdated, ...hidden }],
   ['refused, may have been resent, but inside the window', 'send', { ...refused, ...hidden }],
+  [
+    'refused under a later key, and may have been resent',
+    'look_up past_window',
+    { ...refused, ...hidden, generation: 1 },
+  ],
   ['refused, may have been resent, but nameless', 'send', { ...outdated, ...hidden, ...nameless }],
   ['refused, may have been resent, but unlisted', 'send', { ...outdated, ...hidden }, { isNotListed: true }],
 ]
@@ -227,7 +232,6 @@ it.each<[Condition, boolean, Changes, Partial<Facts>]>([
   [changedSince, false, { updatedAt: NOW - 1 }, { decidedAt: NOW }],
   [changedSince, false, { updatedAt: NOW - 1 }, { decidedAt: NOW - 1 }],
   [changedSince, true, { updatedAt: NOW }, { decidedAt: NOW - 1 }],
-  // The machine of the person slept for an hour after the decision.
   [running, true, { updatedAt: NOW - HOUR, busyUntil: NOW - HOUR + 1 }, { decidedAt: NOW - HOUR + 2 }],
   [running, false, { updatedAt: NOW - HOUR, busyUntil: NOW - HOUR + 1 }, { decidedAt: NOW }],
 ])('at its edge, the condition $0.name is %s for %j with %j', (condition, holds, changes, further) => {
