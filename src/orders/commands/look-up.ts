@@ -232,7 +232,7 @@ function doubtError(
 
 function cutError(record: JournalRecord): UnresolvedOrderError {
   return new UnresolvedOrderError(
-    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may follow. If it exists, the wallet was charged: find it, then settle it with orders.resolve().`,
+    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may follow. If it exists, the wallet was charged. Find it, then settle it with orders.resolve().`,
     mayBeCharged(record),
   )
 }
