@@ -120,14 +120,14 @@ export const spent: Condition = (record, facts) =>
   startOf(record, facts, facts.wanted?.idempotencyKey) === undefined
 
 /**
- * Behind a refusal, a hidden retry may have bought the order, and no key is certain to find it: the
- * service may have forgotten the key, or it is not the only one.
+ * Behind the refusal, a hidden retry may have bought the order, and the service may have forgotten
+ * its key.
  */
 export const maybeHidden: Condition = (record, facts) =>
   record.maybeHidden === true &&
   !facts.isNotListed &&
   record.externalOrderId !== undefined &&
-  (record.generation > 0 || !mayAttempt(record.firstSentAt, facts))
+  !mayAttempt(record.firstSentAt, facts)
 
 /**
  * A call whose key would be replaced may still send it, or was still sending when the person decided:

@@ -178,13 +178,13 @@ export function isAnother(newest: RecordContent, mine: RecordContent): boolean {
  */
 export function abandon(record: RecordContent, next: Key | undefined, id: string): RecordContent {
   const gone = { busyUntil: undefined, othersUntil: undefined, body: undefined, hold: undefined }
-  const closed = { state: 'rejected', rejection: { kind: 'abandoned' }, maybeHidden: undefined } as const
+  const closed = { state: 'rejected', rejection: { kind: 'abandoned' }, claim: id } as const
   // A call that has died may have sent the key, so a later refusal does not prove that nothing was bought.
   if (next === undefined)
-    return { ...record, ...gone, ...closed, claim: id, generation: record.generation + 1, ambiguous: true }
+    return { ...record, ...gone, ...closed, generation: record.generation + 1, ambiguous: true }
   const { key, origin, generation } = next
   const unsent = { firstSentAt: undefined, highest: undefined, ambiguous: false, firstKeySentAt: 0 }
-  return { ...record, ...gone, ...closed, claim: id, key, origin, generation, ...unsent }
+  return { ...record, ...gone, ...closed, key, origin, generation, ...unsent }
 }
 
 /**
