@@ -162,7 +162,8 @@ describe('a body that stalls', () => {
 
 test('a signal that has fired prevents a send', async () => {
   const server = await responding(answerText(200, '{}'))
-  expect(await attempt(server.url, { signal: AbortSignal.abort() })).toEqual({ kind: 'aborted' })
+  const result = await attempt(server.url, { signal: AbortSignal.abort() })
+  expect(result).toMatchObject({ kind: 'failed', unsent: 'late' })
   expect(server.connections()).toBe(0)
 })
 
