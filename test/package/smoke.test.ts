@@ -98,7 +98,7 @@ for (const [tool, command] of RUNTIMES) {
 cell(program('Node', process.execPath), 'with no more globals than the page on runtimes lists', async () => {
   const { done, touched } = Object(await printed(process.execPath, 'features.mjs'))
   expect(done).toEqual(STEPS)
-  const optional = ['AbortSignal', 'FormData', 'ReadableStream', 'process']
+  const optional = ['AbortSignal', 'FormData', 'ReadableStream', 'navigator', 'process']
   expect(touched).toEqual([...FEATURES.split(','), ...optional].toSorted())
 })
 
