@@ -225,14 +225,14 @@ function doubtError(
 ): UnresolvedOrderError {
   const despite = differs.map((field) => `'${field}'`).join(', ')
   return new UnresolvedOrderError(
-    `The service lists order ${orderId} with this reference, but with another ${differs.join(' and ')}, so it may be of another integration. If it is this order, the wallet was charged: settle it with orders.resolve(name, { as: 'created', orderId, despite: [${despite}] }).`,
+    `The service lists order ${orderId} with this reference, but with another ${differs.join(' and ')}, so it may be an order of another integration. If it is this order, the wallet was charged: settle it with orders.resolve(name, { as: 'created', orderId, despite: [${despite}] }).`,
     { ...mayBeCharged(record), orderId },
   )
 }
 
 function cutError(record: JournalRecord): UnresolvedOrderError {
   return new UnresolvedOrderError(
-    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may follow. If it exists, the wallet was charged. Find it, then settle it with orders.resolve().`,
+    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. If it exists, the wallet was charged. Find it, then settle it with orders.resolve().`,
     mayBeCharged(record),
   )
 }

@@ -358,6 +358,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     const [outcome] = await run(lab)
     expect(outcome).toMatchObject({ outcome: 'created', record: { state: 'created', order: { id } } })
     expect(outcome).not.toHaveProperty('order')
+    // With the known id, one GET reads the order.
     await findsCharged()(lab)
     expect(await lab.record('ref:r1')).toMatchObject({ readable: true })
   })

@@ -109,6 +109,7 @@ it('resolve() adopts an order that this store did not place, so that it is never
   const adopted = await resolve(lab, id)
   expect(adopted).toMatchObject({ slot: 'ref:r1', state: 'created', attempts: 0, order: { id } })
   expect(await resolve(lab, id)).toEqual(adopted)
+  // The record has no payload, so every payload with the reference is this order.
   for (const quantity of [10, 20])
     expect((await lab.create(order('r1', { quantity }), { idempotencyKey: `k${quantity}` })).id).toBe(id)
   expect(await all(lab.orders.reconcile())).toMatchObject([{ kind: 'matched' }])

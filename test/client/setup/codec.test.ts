@@ -248,6 +248,7 @@ describe('a codec that never answers', () => {
     const outcomes = await recovering
     expect(outcomes.map(({ outcome }) => outcome).sort()).toEqual(['created', 'created', 'still_open'])
     expect(outcomes.find(({ outcome }) => outcome === 'still_open')?.error).toMatchObject({ code: 'store' })
+    // Each order was sent once before.
     expect(lab.posts).toHaveLength(5)
 
     asked = 0

@@ -359,6 +359,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
       'the order was never answered',
     )
   must(({} as Fields)['polluted'] === undefined, 'the prototype of all objects was changed')
+  // A service that splits the key has created another text.
   const spellings = heard.some(({ broken: inPieces }) => inPieces) ? wholeSpellingsIn : spellingsIn
   if (spellings === spellingsIn) log.secrets.push(KEY)
   for (const invariant of [writeAhead, stability, agreement, silence, termination, amplification, monotony])

@@ -224,6 +224,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     check('another order', next.id === again.id, false)
     check('charges in all', sandbox.ledger.length, 2)
 
+    // The same fault once, for a client that may retry. The connection has been used by now.
     if (elsewhere === undefined && fault.aborts === undefined && fault.before !== 'answer the idle') {
       const onRetry = (): void => {
         strikes = false

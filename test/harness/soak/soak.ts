@@ -93,6 +93,7 @@ export async function soak(milliseconds: number, count: number, leak?: Leak): Pr
       orderElsewhere(),
       orders.list({ limit: 20 }, { signal }).toArray({ max: 40 }),
       balance.retrieve({ signal }),
+      // It checks the order at intervals of its own, so rarely.
       ...(known !== undefined && hours % 40 === 0
         ? [orders.waitFor(known.id, { until: () => ++looks > 1, timeout: 5_000, signal })]
         : []),

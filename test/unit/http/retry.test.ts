@@ -64,12 +64,14 @@ describe('backoff', () => {
 
 test.each<[pace: Pace, limit: Partial<Situation>, waits: number[]]>([
   ['backoff', {}, [125, 250, 500, 1000]],
+  // A socket that closed is retried immediately the first time, then after a backoff.
   ['now', {}, [0, 250, 500, 1000]],
   ...(['now', 'backoff', 'refresh'] as const).map((pace): [Pace, object, []] => [
     pace,
     { maxRetries: 0 },
     [],
   ]),
+  // An unreadable success is repeated twice at most, whatever maxRetries is.
   ...[0, 4, 100].map((maxRetries): [Pace, object, number[]] => ['replay', { maxRetries }, [0, 250]]),
 ])('pace %s with %j waits %j, then the decision states that none is left', (pace, limit, waits) => {
   expect(follow(pace, limit)).toEqual({ waits, end: 'stopped' })

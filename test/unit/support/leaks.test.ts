@@ -122,6 +122,7 @@ it("the detector finds a key in a store's row, and in the bytes of a database an
   await store.insert({ ...row, id: 'c', data: '{}' })
   expect(leaksInFiles(KEY, folder)).toEqual([])
   await store.insert(row)
+  // Until the store is closed, a row is only in the write-ahead log.
   expect(leaksInFiles(KEY, folder).join()).toMatch(/-wal/)
   await store.close()
   expect(leaksInFiles(KEY, folder).join()).toMatch(/orders\.db: /)

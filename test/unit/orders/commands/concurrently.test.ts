@@ -7,6 +7,7 @@ it('results that are undefined and arrive at the same time do not stop the run',
   let done = 0
   const results = concurrently(items, {
     concurrency: 8,
+    // As the responses of a database that arrive in one packet.
     work: () => new Promise<undefined>((resolve) => setImmediate(() => resolve(void done++))),
     signal: undefined,
     aborted: () => new Error('aborted'),

@@ -227,6 +227,7 @@ it.each<[Condition, boolean, Changes, Partial<Facts>]>([
   [changedSince, false, { updatedAt: NOW - 1 }, { decidedAt: NOW }],
   [changedSince, false, { updatedAt: NOW - 1 }, { decidedAt: NOW - 1 }],
   [changedSince, true, { updatedAt: NOW }, { decidedAt: NOW - 1 }],
+  // The machine of the person slept for an hour after the decision.
   [running, true, { updatedAt: NOW - HOUR, busyUntil: NOW - HOUR + 1 }, { decidedAt: NOW - HOUR + 2 }],
   [running, false, { updatedAt: NOW - HOUR, busyUntil: NOW - HOUR + 1 }, { decidedAt: NOW }],
 ])('at its edge, the condition $0.name is %s for %j with %j', (condition, holds, changes, further) => {

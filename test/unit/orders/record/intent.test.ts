@@ -80,6 +80,7 @@ describe('a request that is not sent', () => {
     ['a reference with white space at its end', referred('r1 '), `${REFERENCE} ${EDGE}`],
     ['a number as reference', referred(7), /^metadata\.externalOrderId /],
     ['a lone surrogate', referred('\ud800'), /lone surrogate/],
+    // toJSON() may add fields after the first check of their names.
     [
       'a name from toJSON()',
       { ...bare, toJSON: () => ({ metdata: {}, ...bare }) },
@@ -96,6 +97,7 @@ describe('a request that is not sent', () => {
     [262_145, [' must have at most 262144 bytes as JSON']],
   ])('a request of %i bytes as JSON is rejected with %j', (bytes, issues) => {
     const most = { ...bare, note: '' }
+    // Two bytes each in UTF-8, so that the number of characters is far below the limit.
     const room = bytes - read(most).body.length
     const note = `${'é'.repeat(Math.floor(room / 2))}${room % 2 === 0 ? '' : 'x'}`
     expect(issuesOf(() => read({ ...most, note }))).toEqual(issues)
