@@ -32,7 +32,8 @@ export interface StoredRecord extends Omit<OrderRecord, 'attempts' | 'hold'> {
 }
 
 /** The record of a row, or nothing if it is forgotten. Sealed text must be plain behind its mark. */
-export function recordOf({ data, version, createdAt, updatedAt }: StoredRow): StoredRecord | undefined {
+export function recordOf(row: Omit<StoredRow, 'scope' | 'id' | 'open' | 'state'>): StoredRecord | undefined {
+  const { data, version, createdAt, updatedAt } = row
   const text = data.replace(/^sealed:/, '')
   if (!text.startsWith('{')) return undefined
   const content: Omit<StoredRecord, 'keyOrigin'> & Pick<JournalRecord, 'origin'> = JSON.parse(text)

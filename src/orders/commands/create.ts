@@ -139,8 +139,8 @@ async function place(context: OrderContext, job: CreateJob): Promise<OrderReply<
   if (driven.end === 'unclaimed') throw unclaimedError(job, driven)
   if (driven.end === 'sent') return sentReply(job, driven)
   const { step, found } = driven
-  if (step.step === 'refuse') throw refusedError(job, step.because, found.record)
-  if (found.record === undefined) throw new TypeError(`unreachable: ${step.step} without a record`)
+  if (step.step === 'refuse') throw refusedError(job, step.because, found?.record)
+  if (found?.record === undefined) throw new TypeError(`unreachable: ${step.step} without a record`)
   switch (step.step) {
     case 'tell':
       return rememberedReply(job, found.record)

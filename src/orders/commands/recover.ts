@@ -161,8 +161,8 @@ async function ruledOutcome(
   { settings }: Job,
   { step, found }: Ruled,
 ): Promise<RecoveryOutcome | Lookup | undefined> {
-  if (step.step === 'nothing') return undefined
-  if (found.record === undefined) throw new TypeError(`unreachable: ${step.step} without a record`)
+  // A call that is placing the order may have no record yet.
+  if (found?.record === undefined || step.step === 'nothing') return undefined
   const { record } = found
   switch (step.step) {
     case 'tell':

@@ -1,9 +1,8 @@
 /** What the store remembers of an order, and its row: JSON, encrypted if the client has a codec. */
-import { bare, defined, isObject } from '../../defined.ts'
+import { bare, defined } from '../../defined.ts'
 import { type Charged, type ErrorFacts, StoreError } from '../../errors/classes.ts'
 import { type Fingerprint, hashOf } from '../../identity/keys.ts'
 import type { Codec } from '../../options.ts'
-import { parseJson } from '../../schemas/check.ts'
 import type { Order } from '../../schemas/order.ts'
 import type { StoredRow } from '../../stores/store.ts'
 
@@ -147,10 +146,9 @@ export function isPending(record: Pick<JournalRecord, 'state' | 'order'>): boole
 
 export function publicRecord(record: JournalRecord): OrderRecord {
   const { slot, key, generation, state, ambiguous, attempts, createdAt, version } = record
-  const { externalOrderId, order, rejection, hold, firstSentAt, busyUntil } = record
+  const { externalOrderId, body, order, rejection, hold, firstSentAt, busyUntil } = record
   const view = { slot, key, generation, state, ambiguous, attempts, createdAt, version }
-  const json = parseJson(record.body ?? '')?.json
-  const request = isObject(json) ? json : undefined
+  const request: OrderRecord['request'] = body === undefined ? undefined : JSON.parse(body)
   return { ...view, ...defined({ externalOrderId, request, order, rejection, hold, firstSentAt, busyUntil }) }
 }
 

@@ -22,7 +22,8 @@ export type EndStep = Exclude<Step, { readonly step: 'send' | 'wait' }>
 export interface Ruled {
   readonly end: 'ruled'
   readonly step: EndStep
-  readonly found: Found
+  /** Undefined if the record was not read. */
+  readonly found: Found | undefined
 }
 
 /** The call could not claim the order, and sent nothing. */
@@ -76,10 +77,8 @@ export async function ruledByTwin(
   { command, rowId, intent, deadline }: Job,
 ): Promise<Ruled | undefined> {
   if (command === 'create' && !isNameless(intent.slot)) return undefined
-  const found = (await context.journal.newest(rowId, deadline.grace())) ?? { id: rowId }
-  if (command === 'create') return { end: 'ruled', step: DUPLICATE, found }
-  const step = { step: found.record === undefined ? 'nothing' : 'in_progress' } as const
-  return { end: 'ruled', step, found }
+  const found = await context.journal.newest(rowId, deadline.grace())
+  return { end: 'ruled', step: command === 'create' ? DUPLICATE : IN_PROGRESS, found }
 }
 
 async function claimOrEnd(
@@ -89,8 +88,9 @@ async function claimOrEnd(
 ): Promise<Ruled | Unclaimed | Claimed> {
   const { journal, connection } = context
   const { rowId, intent, deadline, callId } = job
+  /** What another call writes during this call is no refusal from before it. */
+  let raced = joined
   let waited = 0
-  let losses = 0
   let pause = FIRST_LOOK / 2
   for (;;) {
     const loaded = await journal.load(rowId, deadline)
@@ -118,6 +118,7 @@ async function claimOrEnd(
         })
       const most = Math.min(pause, LONGEST_WAIT - waited)
       waited += most
+      raced = true
       await deadline.sleep(most)
       continue
     }
@@ -149,23 +150,22 @@ async function claimOrEnd(
     const over: Found = base === undefined && found.row ? { id: rowId, row: found.row } : found
     const written = await journal.write(over, content, deadline)
     if (written.result === 'written') {
-      // What another call wrote during this call is no refusal from before it.
-      const raced = joined || waited > 0 || losses > 0
       const earlier = raced || base === undefined ? undefined : earlierRefusal(base, key, job.startedAt, now)
       const unused = key.firstSentAt === undefined
       return { end: 'claimed', found: written.found, credential, earlier, unused, continues }
     }
     if (written.result !== 'lost') return await unclaimed(context, job, written, over, key.key)
-    if (job.command === 'recover') return { end: 'ruled', step: { step: 'in_progress' }, found }
+    if (job.command === 'recover') return { end: 'ruled', step: IN_PROGRESS, found }
     // A nameless call decides once whether it repeats the order before it. That order may have been
     // bought meanwhile, and the next look would take this call for one that wants another.
-    if (isNameless(content.slot)) return { end: 'ruled', step: DUPLICATE, found: { id: rowId } }
-    // From the second lost write on, wait, so that the other writers can finish.
-    if (++losses > 1) await deadline.sleep(pause)
+    if (isNameless(content.slot)) return { end: 'ruled', step: DUPLICATE, found: undefined }
+    raced = true
+    await deadline.sleep(pause)
   }
 }
 
 const DUPLICATE: EndStep = { step: 'refuse', because: 'duplicate' }
+const IN_PROGRESS: EndStep = { step: 'in_progress' }
 
 const OTHER_API_KEY: Readonly<Record<Job['command'], EndStep>> = {
   create: { step: 'refuse', because: 'api_key' },
@@ -215,7 +215,7 @@ async function unclaimed(
   key?: string,
 ): Promise<Unclaimed> {
   // The read and the write share one grace period, so that the call ends soon after its deadline.
-  const grace = deadline.grace(over === undefined ? LAST_LOOK : 0)
+  const grace = deadline.grace(LAST_LOOK)
   const found = over ?? (await journal.newest(rowId, grace))
   if (found === undefined) return { end: 'unclaimed', why, charged: 'unknown', record: undefined, key }
   // Recovery is about the record in the row, also if that is closed meanwhile.

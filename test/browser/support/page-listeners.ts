@@ -11,25 +11,19 @@ function of(target: EventTarget, type: string): Set<unknown> {
   return found
 }
 
-AbortSignal.prototype.addEventListener = function (
-  this: AbortSignal,
-  type: string,
-  listener: EventListenerOrEventListenerObject | null,
-  options?: boolean | AddEventListenerOptions,
-): void {
-  of(this, type).add(listener)
-  addEventListener.call(this, type, listener, options)
+const { prototype } = AbortSignal
+type Listener = EventListenerOrEventListenerObject | null
+type Options = boolean | AddEventListenerOptions
+
+prototype.addEventListener = function (this: AbortSignal, type: string, heard: Listener, options?: Options) {
+  of(this, type).add(heard)
+  addEventListener.call(this, type, heard, options)
   if (typeof options === 'object' && options.once === true)
-    addEventListener.call(this, type, () => of(this, type).delete(listener), { once: true })
+    addEventListener.call(this, type, () => of(this, type).delete(heard), { once: true })
 }
-AbortSignal.prototype.removeEventListener = function (
-  this: AbortSignal,
-  type: string,
-  listener: EventListenerOrEventListenerObject | null,
-  options?: boolean | EventListenerOptions,
-): void {
-  of(this, type).delete(listener)
-  removeEventListener.call(this, type, listener, options)
+prototype.removeEventListener = function (this: AbortSignal, type: string, heard: Listener, how?: Options) {
+  of(this, type).delete(heard)
+  removeEventListener.call(this, type, heard, how)
 }
 
 export function getEventListeners(target: EventTarget, type: string): readonly unknown[] {

@@ -33,9 +33,7 @@ const chromium: RealBrowser = {
     const browser = await Chromium.start()
     return {
       version: browser.context.browser()?.version() ?? '',
-      open: async (url) => {
-        await (await browser.context.newPage()).goto(url)
-      },
+      open: async (url) => void (await (await browser.context.newPage()).goto(url)),
       close: () => browser.stop(),
     }
   },
@@ -57,9 +55,7 @@ const firefox: RealBrowser = {
     })
     return {
       version: (await browser.version()).replace(/^\w+\//, ''),
-      open: async (url) => {
-        await (await browser.newPage()).goto(url)
-      },
+      open: async (url) => void (await (await browser.newPage()).goto(url)),
       close: () => browser.close(),
     }
   },

@@ -329,8 +329,8 @@ export class Process {
       const drawn = world.troubled ? this.#mishapOf(number, kind, whether, which) : undefined
       const remote = kind === 'send' || kind === 'fetch'
       const instant = plan.latency === 0 || world.without.has('latency')
-      // A slower store counts as failing: a call waits for it only until briefly after its end.
-      const longest = instant ? 0 : remote ? plan.latency : Math.min(plan.latency, 100)
+      // A slower store or codec counts as failing: a call waits for it only until briefly after its end.
+      const longest = instant ? 0 : remote ? plan.latency : Math.min(plan.latency, plan.sealed ? 50 : 100)
       const out = Math.floor(way * longest)
       // Half of the responses come with the effect. In the other half, other effects happen in
       // between.
@@ -479,7 +479,10 @@ export class Process {
    * encryption service.
    */
   readonly #codec: Codec = {
-    encrypt: (text) => this.#seal(text),
+    encrypt: (text) => {
+      this.#world.storing(this.#number, text)
+      return this.#seal(text)
+    },
     decrypt: (text) => this.#seal(text),
   }
 
@@ -499,7 +502,6 @@ export class Process {
       world.observe()
       if (this.#running.size === 0) for (const { logged } of world.running) logged.disturbed = true
       world.log.row(row)
-      world.stored(this.#number)
       // The call that sent an order stores that it exists, perhaps in the background and unseen by
       // the next call.
       if (row.state === 'created')
@@ -533,8 +535,10 @@ export class Process {
         return row
       },
       insert: (row) => this.#effect('insert', () => () => writesNoted(there(), applied).insert(row), broken),
-      update: (row, version) =>
-        this.#effect('update', () => () => writesNoted(there(), applied).update(row, version), broken),
+      update: (row, version) => {
+        world.storing(this.#number, row.data)
+        return this.#effect('update', () => () => writesNoted(there(), applied).update(row, version), broken)
+      },
       listOpen: (scope, options) =>
         this.#effect('list', () => () => there().listOpen(scope, options), broken),
       list: (scope, options) => this.#effect('list', () => () => there().list(scope, options), broken),

@@ -7,7 +7,7 @@ import {
 } from '../../../src/sandbox/index.ts'
 import { type LoggedIntent, type LoggedRequest, RunRecorder } from '../../support/run-log.ts'
 import { afterMicrotasks, nextLoop, VirtualTime } from '../../support/virtual-time.ts'
-import { namelessSlot, type StoredRecord, scopeOf } from '../core.ts'
+import { namelessSlot, recordOf, type StoredRecord, scopeOf } from '../core.ts'
 import { type EffectKind, type Mishap, mishapAt, type Strategy } from './mishaps.ts'
 import { HERE, type IntentPlan, type Plan, requestOf } from './plan.ts'
 import { Process, type Running } from './process.ts'
@@ -258,9 +258,9 @@ export class World {
     })
   }
 
-  /** Notes that the store has a write of a process, which may have ended the claim of its call. */
-  stored(process: number): void {
-    const { record } = this.log.rows.at(-1) ?? {}
+  /** Notes that a process begins to store a record: its time is now, and it may end the claim of its call. */
+  storing(process: number, data: string): void {
+    const record = recordOf({ data, version: 0, createdAt: 0, updatedAt: 0 })
     if (record === undefined || record.busyUntil !== undefined) return
     for (const request of this.flying)
       if (this.log.calls[request.call ?? -1]?.process === process && this.intentOf(record) === request.intent)

@@ -7,12 +7,9 @@ test.each([
   ['a comment of a member', 'class A {\n  /** Its name. */\n  b = 1\n}', 'class A {\n   \n  b = 1\n}'],
   ['a comment at the end of a block', 'if (a) {\n  // nothing\n}', 'if (a) {\n   \n}'],
   ['a comment at the end of the file', 'a()\n// end', 'a()\n '],
+  ['a comment, but not the line break in it, which may end a statement', 'a /* 1\n2 */ b', 'a \n b'],
 ])('the build removes %s', (_what, text, expected) => {
   expect(withoutComments(text)).toBe(expected)
-})
-
-test('a removed comment of several lines leaves a line break, because the break may end a statement', () => {
-  expect(withoutComments('a /* one\ntwo */ b')).toBe('a \n b')
 })
 
 test.each([

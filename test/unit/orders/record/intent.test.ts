@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { InvalidRequestError } from '../../../../src/errors/classes.ts'
 import { digestOf, fingerprintOf } from '../../../../src/identity/keys.ts'
 import { type IntentOptions, readIntent, slotOfInvalid } from '../../../../src/orders/record/intent.ts'
@@ -81,11 +81,7 @@ describe('a request that is not sent', () => {
     ['a number as reference', referred(7), /^metadata\.externalOrderId /],
     ['a lone surrogate', referred('\ud800'), /lone surrogate/],
     // toJSON() may add fields after the first check of their names.
-    [
-      'a name from toJSON()',
-      { ...bare, toJSON: () => ({ metdata: {}, ...bare }) },
-      'metdata must be named metadata',
-    ],
+    ['a toJSON()', { ...bare, toJSON: () => ({ metdata: 1, ...bare }) }, 'metdata must be named metadata'],
   ])('an invalid request is rejected, and the error names the field: %s', (_what, wrong, issue) => {
     expect(issuesOf(() => read(wrong))).toEqual([
       typeof issue === 'string' ? issue : expect.stringMatching(issue),
@@ -176,4 +172,17 @@ describe('a request that is not sent', () => {
       expect(issuesOf(() => read(bare, { idempotencyKey })).join()).toContain('options.idempotencyKey')
     expect(read(bare, { idempotencyKey: 'k'.repeat(255) }).idempotencyKey).toHaveLength(255)
   })
+})
+
+it('compares a name with the known ones once, as long as it remembers no more than 1,000', async () => {
+  vi.resetModules()
+  const { misnamedFields } = await import('../../../../src/orders/record/intent.ts')
+  const fold = vi.spyOn(String.prototype, 'toLowerCase')
+  // Four names are remembered from the beginning.
+  const fields = Object.fromEntries(Array.from({ length: 997 }, (_, at) => [`field${at}`, at]))
+  expect(misnamedFields(fields)).toEqual([])
+  expect(fold).toHaveBeenCalledTimes(997)
+  expect(misnamedFields(fields)).toEqual([])
+  expect(fold).toHaveBeenCalledTimes(998)
+  fold.mockRestore()
 })
