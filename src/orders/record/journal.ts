@@ -85,6 +85,7 @@ export class Journal {
   readonly scope: string
   readonly shared: Shared
   readonly options: JournalOptions
+  readonly #scopes: ReadonlyMap<string, Shared>
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
 
@@ -97,6 +98,7 @@ export class Journal {
     shared.set(store, scopes)
     this.shared = scopes.get(scope) ?? { live: new Map(), cuts: new Map() }
     scopes.set(scope, this.shared)
+    this.#scopes = scopes
     this.#codec = codec && checkedCodec(codec)
     this.#runtime = runtime
   }
@@ -199,7 +201,7 @@ export class Journal {
         which === 'open'
           ? this.store.listOpen(this.scope, options)
           : this.store.list(this.scope, { ...options, since: which })
-      const page = await this.#confirmed(listed, UNREADABLE)
+      const page = await this.#confirmed(listed)
       for (const row of page.rows) {
         const record = await this.#decoded(row)
         if (record !== 'forgotten') yield { row, record }
@@ -210,8 +212,9 @@ export class Journal {
 
   /** Waits for all calls and removals, whatever their account: they use the same store. */
   async idle(): Promise<void> {
-    const scopes = [...(shared.get(this.store)?.values() ?? [])]
-    await Promise.all(scopes.flatMap(({ live, pruning }) => [...live.values(), pruning?.ended]))
+    await Promise.all(
+      [...this.#scopes.values()].flatMap(({ live, pruning }) => [...live.values(), pruning?.ended]),
+    )
   }
 
   /**
@@ -236,7 +239,7 @@ export class Journal {
     const createdBefore = await this.#prunableBefore(created, now)
     const rejectedBefore = await this.#prunableBefore(rejected, now)
     const pruned = () => this.store.prune(this.scope, { createdBefore, rejectedBefore })
-    await this.#confirmed(pruned, UNPRUNED)
+    await this.#confirmed(pruned)
   }
 
   /**
@@ -249,7 +252,7 @@ export class Journal {
     for (const factor of WITNESS_AGES) {
       const since = Math.floor(Math.max(0, now - minAge * factor))
       const listed = () => this.store.list(this.scope, { since, limit: 100 })
-      const { rows } = await this.#confirmed(listed, UNPRUNED)
+      const { rows } = await this.#confirmed(listed)
       const witness = rows.find(({ updatedAt }) => updatedAt <= now - minAge)
       if (witness !== undefined) return Math.floor(witness.updatedAt - (retention * 3) / 4)
     }
@@ -258,7 +261,7 @@ export class Journal {
 
   async #confirmed<T>(
     operation: () => Promise<T>,
-    message: string,
+    message: string = UNREADABLE,
     deadline: Deadline = this.#time(STORE_TIMEOUT),
   ): Promise<T> {
     const result = await this.#called(operation, message, deadline)
@@ -328,9 +331,6 @@ export class Journal {
     return new Deadline(this.#runtime, milliseconds, signal)
   }
 }
-
-const UNPRUNED =
-  'The store could not remove old records. Nothing was sent. Repair the store, then call again.'
 
 const UNREADABLE =
   'The store could not be read, so nothing more was sent. An earlier attempt may have charged the wallet. Repair the store, then repeat this call unchanged.'

@@ -340,8 +340,9 @@ describe('a fence against a write that was given up', () => {
     expect(await own.fence(nothing, deadline())).toBe(shut)
   })
 
-  it('a fence needs no codec', async () => {
+  it('a fence needs no codec, and a write is in doubt without one', async () => {
     const { own, deadline } = journal({}, { encrypt: throwing('no'), decrypt: (text) => text })
+    expect((await own.write(nothing, content, deadline())).result).toBe('doubt')
     expect(await own.fence(nothing, deadline())).toBe(true)
   })
 
