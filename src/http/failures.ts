@@ -146,7 +146,8 @@ export function errorOf(ending: Failure, context: CallContext): AnyCustomerOrder
 
 /** The error of a call that its caller's signal ended while it sent nothing. */
 export function abortedError(context: CallContext, attempts = 0): AnyCustomerOrderingError {
-  return errorOf({ end: 'aborted', trail: { ...noTrail(true), attempts } }, context)
+  const end = isTimeout(context.reason) ? 'deadline' : 'aborted'
+  return errorOf({ end, trail: { ...noTrail(true), attempts } }, context)
 }
 
 function tell({ end, error, trail }: Failure, context: CallContext): Told {

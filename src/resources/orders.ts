@@ -175,7 +175,6 @@ export class Orders<S extends Schemas = Schemas> {
     const { until, timeout, ...call } = readArguments.waitFor(options) as Partial<WaitForOptions<OrderOf<S>>>
     if (until === undefined) return refuseArgument('must be a function', 'until')
     const { connection, defaults, lifetime } = this.#context
-    lifetime.check()
     const { value, info } = await waitForOrder(connection, {
       endpoint: WAIT,
       path: pathOf(orderId),
@@ -184,6 +183,7 @@ export class Orders<S extends Schemas = Schemas> {
       until,
       timeout: timeout ?? 120_000,
       settings: callSettings(defaults, call),
+      checkOpen: () => lifetime.check(),
     })
     attachInfo(value, info)
     return value

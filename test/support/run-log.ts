@@ -192,7 +192,7 @@ export interface LoggedRequest {
   code?: string
   /** True if the client received the complete response. */
   heard?: boolean
-  /** True if its process has stored meanwhile that no call sends the order. */
+  /** True if its process has begun to store that no call sends the order. */
   givenUp?: boolean
   answeredAt?: number
   answeredTime?: number

@@ -161,8 +161,10 @@ async function ruledOutcome(
   { settings }: Job,
   { step, found }: Ruled,
 ): Promise<RecoveryOutcome | Lookup | undefined> {
-  // A call that is placing the order may have no record yet.
-  if (found?.record === undefined || step.step === 'nothing') return undefined
+  // A call that is placing the order may have no record yet, or one that cannot be read in time.
+  const isUnread = found?.record === undefined && step.step === 'in_progress'
+  if (isUnread || step.step === 'nothing') return undefined
+  if (found?.record === undefined) throw new TypeError(`unreachable: ${step.step} without a record`)
   const { record } = found
   switch (step.step) {
     case 'tell':

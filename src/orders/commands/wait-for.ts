@@ -16,6 +16,8 @@ export interface Wait<T> {
   /** Milliseconds. */
   readonly timeout: number
   readonly settings: CallSettings
+  /** Called before each read. Throws once the client is closed. */
+  readonly checkOpen: () => void
 }
 
 const FIRST_PAUSE = 1000
@@ -27,13 +29,14 @@ const UNMET = 'did not meet the condition'
 
 export async function waitForOrder<T>(
   connection: Connection,
-  { endpoint, path, orderId, parse, until, timeout, settings }: Wait<T>,
+  { endpoint, path, orderId, parse, until, timeout, settings, checkOpen }: Wait<T>,
 ): Promise<{ readonly value: T; readonly info: ResponseInfo }> {
   const { runtime } = connection
   const deadline = new Deadline(runtime, timeout, settings.signal)
   let attempts = 0
   let what = 'could not be read'
   for (let step = FIRST_PAUSE; ; step = Math.min(LONGEST_PAUSE, step * 2)) {
+    checkOpen()
     const totalTimeout = Math.max(1, Math.min(settings.totalTimeout, deadline.remaining()))
     let seen: Reply<T> | undefined
     let cause: unknown

@@ -22,7 +22,7 @@ export type EndStep = Exclude<Step, { readonly step: 'send' | 'wait' }>
 export interface Ruled {
   readonly end: 'ruled'
   readonly step: EndStep
-  /** Undefined if the record was not read. */
+  /** Undefined if the record could not be read in time, or may have changed since it was read. */
   readonly found: Found | undefined
 }
 
@@ -160,6 +160,7 @@ async function claimOrEnd(
     // bought meanwhile, and the next look would take this call for one that wants another.
     if (isNameless(content.slot)) return { end: 'ruled', step: DUPLICATE, found: undefined }
     raced = true
+    // So that the other writers can finish.
     await deadline.sleep(pause)
   }
 }
@@ -215,7 +216,7 @@ async function unclaimed(
   key?: string,
 ): Promise<Unclaimed> {
   // The read and the write share one grace period, so that the call ends soon after its deadline.
-  const grace = deadline.grace(LAST_LOOK)
+  const grace = deadline.grace(over === undefined ? LAST_LOOK : 0)
   const found = over ?? (await journal.newest(rowId, grace))
   if (found === undefined) return { end: 'unclaimed', why, charged: 'unknown', record: undefined, key }
   // Recovery is about the record in the row, also if that is closed meanwhile.

@@ -99,6 +99,8 @@ export class Process {
   /** When the process wakes, and its total sleep. */
   #wakes = 0
   #slept = 0
+  /** Number of effects of the store and the codec that have not responded. */
+  #pending = 0
 
   constructor(world: World, worker: number, number: number) {
     this.#world = world
@@ -272,6 +274,8 @@ export class Process {
       this.#death,
     ])
     if (end === 'died') return
+    // The store, or the codec, took longer than the call could wait.
+    if (this.#pending > 0 && this.#isOver(running)) logged.storeTrouble = true
     this.#running.delete(running)
     this.#world.running.delete(running)
     this.#world.observe()
@@ -329,8 +333,9 @@ export class Process {
       const drawn = world.troubled ? this.#mishapOf(number, kind, whether, which) : undefined
       const remote = kind === 'send' || kind === 'fetch'
       const instant = plan.latency === 0 || world.without.has('latency')
-      // A slower store or codec counts as failing: a call waits for it only until briefly after its end.
-      const longest = instant ? 0 : remote ? plan.latency : Math.min(plan.latency, plan.sealed ? 50 : 100)
+      // A slower store counts as failing: a call waits for it only until briefly after its end.
+      const longest = instant ? 0 : remote ? plan.latency : Math.min(plan.latency, 100)
+      if (!remote) this.#pending++
       const out = Math.floor(way * longest)
       // Half of the responses come with the effect. In the other half, other effects happen in
       // between.
@@ -345,6 +350,7 @@ export class Process {
         const tell = (how: () => T): void => {
           if (this.died) return
           if (this.sleepsFor > 0) return void time.setTimer(this, () => tell(how), this.sleepsFor)
+          if (!remote) this.#pending--
           try {
             const result = how()
             if (offers !== undefined) this.history += `${time.now} ${kind} ${JSON.stringify(result)}\n`
