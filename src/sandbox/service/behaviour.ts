@@ -95,7 +95,11 @@ export interface SandboxBehaviour {
    * Scope of an Idempotency-Key: one API key, or all API keys of a customer. Default `'apiKey'`.
    */
   readonly keyScope: 'apiKey' | 'customer'
-  /** How long a key is remembered, or null for no limit. Default null. */
+  /**
+   * How long a key is remembered, or null for no limit. Default null.
+   *
+   * A key never expires while its request runs.
+   */
   readonly keyLifetime: number | null
   /**
    * When a key's lifetime begins.

@@ -303,10 +303,6 @@ function settle(run: Run, answer: SandboxKeyAnswer | null): void {
   const { registered, tables } = run
   if (registered === null) return
   const { row, entry } = registered
-  const current = tables.keys.get(row)
-  // If the key was forgotten and used again while this request ran, the row belongs to another
-  // request.
-  if (current !== undefined && current !== entry) return
   if (answer === null) tables.keys.delete(row)
   else tables.keys.set(row, { ...entry, answer })
 }

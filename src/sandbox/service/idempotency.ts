@@ -1,7 +1,13 @@
 import type { SandboxBehaviour } from './behaviour.ts'
 import { isJsonObject, readJson, sortedJson } from './json.ts'
 import type { Call } from './routing.ts'
-import { keyRow, type SandboxApiKey, type SandboxKeyAnswer, type Tables } from './state.ts'
+import {
+  keyRow,
+  type SandboxApiKey,
+  type SandboxKeyAnswer,
+  type SandboxKeyEntry,
+  type Tables,
+} from './state.ts'
 import type { Refusal } from './wire.ts'
 import { findApiKey, type World } from './world.ts'
 
@@ -45,13 +51,17 @@ export function forgetExpired(tables: Tables, row: string, behaviour: SandboxBeh
     entry.orphanedAt !== null &&
     orphanedMarkLifetime !== null &&
     now - entry.orphanedAt >= orphanedMarkLifetime
-  if (expired || orphan) tables.keys.delete(row)
+  if ((expired || orphan) && !isRunning(entry)) tables.keys.delete(row)
 }
 
 /** Does not forget the keys of requests in progress. */
 export function forgetKeys(tables: Tables): void {
-  for (const [row, entry] of tables.keys)
-    if (entry.answer !== null || entry.orphanedAt !== null) tables.keys.delete(row)
+  for (const [row, entry] of tables.keys) if (!isRunning(entry)) tables.keys.delete(row)
+}
+
+/** Rule 3 of the API document: while a request runs, a repeat of it gets IDEMPOTENCY_IN_PROGRESS. */
+function isRunning({ answer, orphanedAt }: SandboxKeyEntry): boolean {
+  return answer === null && orphanedAt === null
 }
 
 export function rememberFault(
