@@ -17,6 +17,8 @@ import {
   type NewCustomer,
   type NewOrder,
   type NewService,
+  newApiKeyShape,
+  newCustomerShape,
   optionsShape,
   type SandboxOptions,
 } from './service/options.ts'
@@ -199,7 +201,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
   )
 
   const customerOf = (customer: string | { readonly id: string }): SandboxCustomer => {
-    const id = typeof customer === 'string' ? customer : customer.id
+    const id = typeof customer === 'string' ? customer : customer?.id
     const row = world.tables.customers.get(id)
     if (row === undefined) throw noSuch('customer', id, 'customers()')
     return row
@@ -261,6 +263,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     services: () => [...world.tables.services.values()],
     customer: customerOf,
     addCustomer(customer = {}) {
+      assertShape<NewCustomer>(customer, newCustomerShape, 'customer')
       const row: SandboxCustomer = {
         id: customer.id ?? ids.id('cus'),
         type: customer.type ?? 'personal',
@@ -270,7 +273,9 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       world.tables.customers.set(row.id, row)
       return row
     },
-    addApiKey({ customer, permissions, sourceSystem, secret }) {
+    addApiKey(given) {
+      assertShape<NewApiKey>(given, newApiKeyShape, 'apiKey')
+      const { customer, permissions, sourceSystem, secret } = given
       const owner = customerOf(customer)
       const row: SandboxApiKey = {
         ...keyRowOf(ids.id('key'), secret ?? ids.id(owner.type), owner.id),

@@ -72,6 +72,8 @@ export interface NewCustomer {
   readonly wallet?: SandboxCustomer['wallet']
 }
 
+export const newCustomerShape: Shape = fieldsOf<NewCustomer>('id', 'type', 'wallet')
+
 /**
  * A service for `sandbox.addService`.
  *
@@ -91,6 +93,8 @@ export interface NewApiKey {
   /** The key's secret. Default: derived from the seed. */
   readonly secret?: string
 }
+
+export const newApiKeyShape: Shape = fieldsOf<NewApiKey>('customer', 'permissions', 'sourceSystem', 'secret')
 
 /**
  * An order for `sandbox.addOrder`. Absent fields get the values of a plain order of
