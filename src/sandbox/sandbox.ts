@@ -153,6 +153,8 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
 
   const apiKey = options.apiKey ?? ids.id('personal')
   const organizationApiKey = options.organizationApiKey ?? ids.id('organization')
+  if (apiKey === organizationApiKey)
+    throw new TypeError('options of createSandbox: apiKey and organizationApiKey must differ')
   const wallet = { amount: options.balance ?? 1_000_000, currency }
   const keyRowOf = (id: string, secret: string, customerId: string): SandboxApiKey => ({
     id,
@@ -193,12 +195,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
   for (const rule of options.faults ?? []) faults.add(rule)
   const { plan: _, ...shownFaults } = faults
   const requests: SandboxRequest[] = []
-  const answer = createHandler(
-    world,
-    faults,
-    { requests, keep: Math.max(1, options.keepRequests ?? Infinity) },
-    baseUrl,
-  )
+  const answer = createHandler(world, faults, { requests, keep: options.keepRequests ?? Infinity }, baseUrl)
 
   const customerOf = (customer: string | { readonly id: string }): SandboxCustomer => {
     const id = typeof customer === 'string' ? customer : customer?.id

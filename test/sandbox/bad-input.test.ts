@@ -21,13 +21,31 @@ const errorIn: {
 }
 const shapes = Object.entries(errorIn)
 
-// A misspelt option would test nothing.
-test.each([
-  ['createSandbox', (misspelt: object) => createSandbox({ ...misspelt }), 'baseUrl, seed'],
-  ['serveSandbox', (misspelt: object) => serveSandbox(createSandbox(), { ...misspelt }), 'port, host'],
-])('%s rejects unknown options', async (name, call, known) => {
-  const message = `options of ${name}: unknown field "prot"; known: ${known}`
-  await expect((async () => call({ prot: 4010 }))()).rejects.toThrow(message)
+// An option that is misspelt or ignored would test nothing.
+test.each<[string, ...object[]]>([
+  ['createSandbox: unknown field "prot"; known: baseUrl, seed', { prot: 4010 }],
+  ['createSandbox.seed: expected an integer from 0', ...['x', -1, 1.5, Number.NaN].map((seed) => ({ seed }))],
+  [
+    'createSandbox.keepRequests: expected an integer from 1, or Infinity',
+    ...['x', Number.NaN, -1, 0].map((keepRequests) => ({ keepRequests })),
+  ],
+  ['createSandbox.now: expected a function', { now: 5 }],
+  ['createSandbox.sleep: expected a function', { sleep: 5 }],
+  ['createSandbox.baseUrl: expected an absolute', { baseUrl: 'nope' }, { baseUrl: 'http://[' }],
+  ['createSandbox.services: expected an array, got {}', { services: {} }],
+  ['createSandbox.faults: expected an array, got {}', { faults: {} }],
+  ['createSandbox: apiKey and organizationApiKey must differ', { apiKey: 'k', organizationApiKey: 'k' }],
+  ['serveSandbox: unknown field "prot"; known: port, host', { prot: 4010 }],
+  ['serveSandbox.port: expected an integer from 0 up to 65535', { port: 'abc' }, { port: 65_536 }],
+])('wrong options are rejected with "options of %s"', async (message, ...given) => {
+  const act = async (options: object): Promise<unknown> =>
+    message.startsWith('serve') ? serveSandbox(createSandbox(), options) : createSandbox(options)
+  for (const options of given) await expect(act(options)).rejects.toThrow(`options of ${message}`)
+})
+
+test('serveSandbox rejects a missing sandbox', async () => {
+  const serving = Reflect.apply(serveSandbox, undefined, [])
+  await expect(serving).rejects.toThrow('serveSandbox: expected a sandbox that createSandbox() returned')
 })
 
 test.each(shapes)(

@@ -5,7 +5,7 @@ import { type ControlServer, createControlServer, MAX_CONTROL_BYTES } from '../c
 import type { Sandbox } from '../sandbox.ts'
 import { MAX_BODY_BYTES } from '../service/handler.ts'
 import type { SandboxMessage, SandboxReply, SandboxRequest } from '../service/reply.ts'
-import { assertShape, fieldsOf } from '../service/shape.ts'
+import { anything, assertShape, code, number, record, type Shape } from '../service/shape.ts'
 
 /** Options of {@link serveSandbox}. */
 export interface ServeSandboxOptions {
@@ -35,7 +35,20 @@ export interface ServeSandboxOptions {
   readonly onNotice?: (notice: string) => void
 }
 
-const optionsShape = fieldsOf<ServeSandboxOptions>('port', 'host', 'cors', 'control', 'onRequest', 'onNotice')
+const shapes: { readonly [Name in keyof ServeSandboxOptions]-?: Shape } = {
+  // Node would listen on a Unix socket whose path is the value.
+  port: number({ min: 0, max: 65_535 }),
+  host: anything,
+  cors: anything,
+  control: anything,
+  onRequest: anything,
+  onNotice: anything,
+}
+const optionsShape = record({}, shapes)
+const sandboxShape = code(
+  'a sandbox that createSandbox() returned',
+  (value) => typeof (value as Sandbox | null | undefined)?.handle === 'function',
+)
 
 /** A running server for a sandbox. */
 export interface SandboxServer {
@@ -54,7 +67,7 @@ export interface SandboxServer {
  *
  * Faults become real resets, truncated bodies and silent connections.
  *
- * @throws {TypeError} if an option is unknown
+ * @throws {TypeError} for an unknown option, an invalid port, or a missing sandbox
  * @throws {Error} if the server cannot listen, for example because the port is in use
  * @example
  * const server = await serveSandbox(createSandbox(), { port: 4010 })
@@ -65,6 +78,7 @@ export async function serveSandbox(
   sandbox: Sandbox,
   options: ServeSandboxOptions = {},
 ): Promise<SandboxServer> {
+  assertShape<Sandbox>(sandbox, sandboxShape, 'serveSandbox')
   assertShape<ServeSandboxOptions>(options, optionsShape, 'options of serveSandbox')
   const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
   let control: ControlServer | null = null

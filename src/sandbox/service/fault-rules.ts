@@ -7,6 +7,7 @@ import {
   dictionaryOf,
   either,
   flag,
+  isFunction,
   listOf,
   number,
   oneOf,
@@ -15,7 +16,6 @@ import {
   text,
 } from './shape.ts'
 
-const isFunction = code('a function', (value) => typeof value === 'function')
 const count = number({ min: 0 })
 const status = number({ min: 200, max: 599 })
 const headerValue = text(/^[\t\x20-\x7e\x80-\xff]*$/, 'a valid header value')

@@ -1,6 +1,17 @@
 import type { SandboxBehaviour, SandboxPreset } from './behaviour.ts'
 import type { FaultRule } from './faults.ts'
-import { fieldsOf, type Shape } from './shape.ts'
+import {
+  anything,
+  code,
+  either,
+  fieldsOf,
+  isFunction,
+  listOf,
+  number,
+  oneOf,
+  record,
+  type Shape,
+} from './shape.ts'
 import type { SandboxCustomer, SandboxOrder, SandboxPermission, SandboxService } from './state.ts'
 import type { SandboxSleep } from './world.ts'
 
@@ -33,7 +44,7 @@ export interface SandboxOptions {
   /**
    * Maximum number of requests in `sandbox.requests`.
    *
-   * Older requests are removed from that list. Default: no maximum.
+   * At least 1. Older requests are removed from that list. Default: no maximum.
    */
   readonly keepRequests?: number
   /** Returns the time in milliseconds since the epoch. Default `Date.now`. */
@@ -42,25 +53,30 @@ export interface SandboxOptions {
   readonly sleep?: SandboxSleep
 }
 
+const shapes: { readonly [Name in keyof SandboxOptions]-?: Shape } = {
+  baseUrl: code(
+    'an absolute http or https URL',
+    (value) => /^https?:/i.test(String(value)) && URL.canParse(String(value)),
+  ),
+  seed: number({ min: 0 }),
+  preset: anything,
+  behaviour: anything,
+  faults: listOf(anything),
+  balance: anything,
+  currency: anything,
+  apiKey: anything,
+  organizationApiKey: anything,
+  services: listOf(anything),
+  keepRequests: either('an integer from 1, or Infinity', number({ min: 1 }), oneOf(Infinity)),
+  now: isFunction,
+  sleep: isFunction,
+}
+
 /**
- * Rejects unknown options: with `faults` misspelt, a test could pass without any fault. Checks only
- * the names. `createSandbox` checks most of the values later.
+ * Rejects unknown options: with `faults` misspelt, a test could pass without any fault. For
+ * `anything`, `createSandbox` checks the value later.
  */
-export const optionsShape: Shape = fieldsOf<SandboxOptions>(
-  'baseUrl',
-  'seed',
-  'preset',
-  'behaviour',
-  'faults',
-  'balance',
-  'currency',
-  'apiKey',
-  'organizationApiKey',
-  'services',
-  'keepRequests',
-  'now',
-  'sleep',
-)
+export const optionsShape: Shape = record({}, shapes)
 
 /** A customer for `sandbox.addCustomer`. */
 export interface NewCustomer {

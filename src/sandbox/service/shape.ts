@@ -53,6 +53,8 @@ export function code(wanted: string, test: (value: unknown) => boolean): Shape {
   return (value, path) => (test(value) ? null : `${path}: expected ${wanted}, got ${shown(value)}`)
 }
 
+export const isFunction: Shape = code('a function', (value) => typeof value === 'function')
+
 export function listOf(element: Shape): Shape {
   return (value, path) => {
     if (!Array.isArray(value)) return `${path}: expected an array, got ${shown(value)}`
