@@ -1,5 +1,6 @@
 /** `customer-ordering-sdk sandbox`: serves a sandbox until a signal ends it. */
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { type SandboxServer, serveSandbox } from '../sandbox/http/server.ts'
 import { createSandbox, type Sandbox } from '../sandbox/sandbox.ts'
 import { isPreset, type SandboxPreset, sandboxPresets } from '../sandbox/service/behaviour.ts'
@@ -108,8 +109,14 @@ async function start(argv: string[]): Promise<void> {
   }
   // Only the API key can still be invalid here.
   const sandbox = reading('--api-key', () => createSandbox(options))
-  if (state !== undefined && existsSync(state))
-    reading(state, () => sandbox.load(readState(parseJson(readFileSync(state, 'utf8')))))
+  if (state !== undefined) {
+    if (existsSync(state))
+      reading(state, () => sandbox.load(readState(parseJson(readFileSync(state, 'utf8')))))
+    // Found only on exit, this would lose the state of the whole session.
+    reading('--state: cannot save there', () =>
+      accessSync(`${dirname(state)}/`, constants.W_OK | constants.X_OK),
+    )
+  }
   const server = await serveSandbox(sandbox, {
     port: integer('--port', flags.port, 4010, 65_535),
     host: flags.host ?? '127.0.0.1',

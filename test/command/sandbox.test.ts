@@ -201,6 +201,8 @@ test.each([
   ['a state file of another kind', ['--state', 'other.json'], 'state: the field "random" is missing'],
   ['a mistyped field in a fault rule', ['--faults', 'typo.json'], 'typo.json: $[1]: unknown field "skipp"'],
   ['a text in a wallet of a state', ['--state', 'text.json'], 'text.json: state.customers[0].wallet.amount'],
+  ['a state in no folder', ['--state', 'none/s.json'], '--state: cannot save there: ENOENT: no such file'],
+  ['a state below a file', ['--state', 'text.json/s.json'], '--state: cannot save there: ENOTDIR: '],
   ['a foreign address', ['--host', '192.0.2.1', '--port', '0'], 'cannot listen: listen EADDRNOTAVAIL'],
 ])('the command sandbox exits with code 2 and the reason after %s', async (_, args, message) => {
   for (const [name, text] of Object.entries(FILES)) file(name, text)
