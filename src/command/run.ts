@@ -44,14 +44,22 @@ const KEEP_ALL = { created: Number.MAX_SAFE_INTEGER, rejected: Number.MAX_SAFE_I
 
 type Say = (message: string) => void
 
+/** What messages must hide, and how they name the order. */
+interface Wording {
+  readonly secrets: string[]
+  order: string
+}
+
 const WRONG_USE: ReadonlySet<string> = new Set(['configuration', 'invalid_request'])
 
 export async function run(argv: readonly string[], terminal: Terminal): Promise<Exit> {
-  const secrets: string[] = []
+  const wording: Wording = { secrets: [], order: 'REFERENCE' }
   const say: Say = (message) =>
-    terminal.err(`customer-ordering-sdk: ${visible(hide(inOptions(message), secrets))}\n`)
+    terminal.err(
+      `customer-ordering-sdk: ${visible(hide(inOptions(message, wording.order), wording.secrets))}\n`,
+    )
   try {
-    return await runCommand(argv, terminal, secrets, say)
+    return await runCommand(argv, terminal, wording, say)
   } catch (error) {
     const { reason } = terminal.stop
     if (reason instanceof Interrupted && reason.exit === EXIT.outputClosed) return reason.exit
@@ -66,7 +74,7 @@ export async function run(argv: readonly string[], terminal: Terminal): Promise<
 async function runCommand(
   argv: readonly string[],
   terminal: Terminal,
-  secrets: string[],
+  wording: Wording,
   say: Say,
 ): Promise<Exit> {
   const { flags: given, words } = readArguments(argv, OPTIONS)
@@ -86,9 +94,10 @@ async function runCommand(
   const known = [...command.options, ...COMMON]
   const flags = withEnvironment(given, known, terminal.env)
   const argument = argumentOf(name, command, known, flags, words)
+  wording.order = flags.key === undefined ? JSON.stringify(argument) : `--key ${flags.key}`
 
   const { CUSTOMER_ORDERING_API_KEY: apiKey, CUSTOMER_ORDERING_BASE_URL: baseUrl } = terminal.env
-  secrets.push(...[apiKey ?? '', ...secretsIn(flags.store ?? '')].filter(Boolean))
+  wording.secrets.push(...[apiKey ?? '', ...secretsIn(flags.store ?? '')].filter(Boolean))
   if (!baseUrl) throw new UsageError('CUSTOMER_ORDERING_BASE_URL is not set. Set it in the environment.')
   if (command.sends && !apiKey)
     throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set. Set it in the environment.')
@@ -153,10 +162,8 @@ async function runCommand(
 }
 
 /** The client's messages name parameters, but a person at a shell types options. */
-function inOptions(message: string): string {
+function inOptions(message: string, order: string): string {
   return message
-    .replace(/^externalOrderId (?=\w)/, 'REFERENCE ')
-    .replace(/^idempotencyKey (?=\w)/, '--key ')
     .replace(
       "orders.resolve(name, { as: 'created', orderId, despite: [",
       'resolve --as created --order-id ID despite: [',
@@ -166,6 +173,7 @@ function inOptions(message: string): string {
       /despite: \[([^\]]*)\](?: \}\))?/,
       (_all, fields: string) => `--despite ${fields.replace(/[' ]/g, '')}`,
     )
+    .replace(/^(?:externalOrderId|idempotencyKey) (?=\w)/, () => `${order} `)
 }
 
 function show(terminal: Terminal, text: string): Exit {

@@ -227,7 +227,7 @@ it('the command resolves an order as created by its id, and as abandoned after a
   expect(shown.out).toMatch(/^key of next call \S+$/m)
   expect(shown.out).not.toContain('Idempotency-Key')
   expect((await command('resolve settled --as abandoned --yes ~')).err).toContain(
-    ': REFERENCE cannot be abandoned: the order was created and charged.',
+    ': "settled" cannot be abandoned: the order was created and charged.',
   )
   expect((await command('unresolved ~')).code).toBe(0)
   sandbox.expectNotCharged('lost')
@@ -297,6 +297,8 @@ it('the command forgets a settled order, and rejects an open one', async () => {
   expect(again).toMatchObject({ code: 1, out: '' })
   expect(again.err).toContain('The store has no record of this order.')
   expect(await command('forget in-doubt --yes ~')).toMatchObject({ code: 2, out: '' })
+  const unknown = await command('resolve --key k$& --as abandoned --yes ~')
+  expect(unknown.err).toContain(': --key k$& does not name a remembered order.')
 })
 
 it('the command prints what does not match, and its exit code speaks of that only', async () => {
