@@ -63,7 +63,7 @@ export async function* recover<Output>(
       const unusable = unusableIn(error)
       step = unusable
         ? unusableOutcome(unusable)
-        : await untouched(context, rowId, known, known === undefined ? GRACE : READ_TIMEOUT)
+        : await untouched(context, rowId, known, signal.aborted ? GRACE : READ_TIMEOUT)
       // What other code threw ends the run unchanged, once the hooks have been told.
       if (step !== undefined && known === undefined) await report(context, step, settings, callId)
       // The record cannot be read, so the store would probably fail for the other records, too.

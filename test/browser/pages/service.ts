@@ -50,10 +50,7 @@ const order = (reference = `${run}-${++references}`) => ({
 })
 
 async function errorOf(call: Promise<unknown>): Promise<AnyCustomerOrderingError> {
-  const error = await call.then(
-    () => new Error('the call succeeded'),
-    (thrown: unknown) => thrown,
-  )
+  const error = await call.then(() => new Error('the call succeeded')).catch((thrown: unknown) => thrown)
   if (!isCustomerOrderingError(error)) throw error
   return error
 }

@@ -166,7 +166,7 @@ describe('a source that waits for its next row', () => {
     return { rows: { [Symbol.asyncIterator]: () => source } as never, returned: () => returned }
   }
 
-  it.each(['break', 'abort', 'onProgress', 'async onProgress'])(
+  it.each(['break', 'abort', 'timeout', 'onProgress', 'async onProgress'])(
     'createMany tells a waiting source to end, and does not wait for it, after %s',
     async (lab, how) => {
       const { rows, returned } = queue()
@@ -177,14 +177,13 @@ describe('a source that waits for its next row', () => {
       const run = async (): Promise<void> => {
         for await (const _result of lab.orders.createMany(rows, options)) {
           if (how === 'abort') controller.abort()
+          else if (how === 'timeout') controller.abort(new DOMException('', 'TimeoutError'))
           else if (how === 'break') break
         }
       }
-      const ended = await run().then(
-        () => 'left',
-        (error: Error) => error.name,
-      )
-      expect(ended).toBe({ break: 'left', abort: 'RequestAbortedError' }[how] ?? 'Error')
+      const ended = run().catch(({ name }: Error) => name)
+      const names = { break: undefined, abort: 'RequestAbortedError', timeout: 'TimeoutError' }
+      expect(await ended).toBe({ onProgress: 'Error', 'async onProgress': 'Error', ...names }[how])
       expect(returned()).toBe(1)
       lab.sandbox.expectChargedOnce('q1')
     },

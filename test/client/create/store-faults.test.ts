@@ -40,11 +40,8 @@ it.each(SILENT_WRITES)(
 )
 
 it('create() reports unknown, and stops writing, if the store rejects the emptied row too', async (lab) => {
-  const store = faultyStore(
-    lab.rows,
-    lab.runtime,
-    on('insert', 'throws', (count) => count <= 2),
-  )
+  const throwsTwice = on('insert', 'throws', (count) => count <= 2)
+  const store = faultyStore(lab.rows, lab.runtime, throwsTwice)
   expect(await failure(lab.client({ store }).orders.create(order('r1')))).toMatchObject(UNKNOWN)
   expect(store.calls.filter((call) => call === 'insert')).toHaveLength(2)
   expect(lab.posts).toHaveLength(0)
@@ -192,10 +189,8 @@ it.each(['throws', 'rejects', 'hangs', 'done_late'] as const)(
   'an order is returned and reported, and recovery stores it, if the store fails after the charge: it %s',
   async (lab, fault) => {
     let broken = true
-    const client = lab.elsewhere(
-      {},
-      on('update', fault, () => broken),
-    )
+    const fails = on('update', fault, () => broken)
+    const client = lab.elsewhere({}, fails)
     const placed = await client.orders.create(order('r1'))
 
     expect(placed.id).toBe(lab.charged())
@@ -207,6 +202,16 @@ it.each(['throws', 'rejects', 'hangs', 'done_late'] as const)(
     lab.sandbox.expectCharges(1)
   },
 )
+
+it('a call whose signal reaches a time limit ends within a second, even if the store hangs', async (lab) => {
+  const { orders } = lab.elsewhere({}, (name, count) => (name === 'get' && count === 1 ? undefined : 'hangs'))
+  const controller = new AbortController()
+  const { ending } = await lab.begin(() => failure(orders.create(order('r1'), { signal: controller.signal })))
+  const firedAt = lab.runtime.monotonic()
+  controller.abort(new DOMException('', 'TimeoutError'))
+  expect(await ending).toMatchObject({ code: 'timeout', charged: 'unknown' })
+  expect(lab.runtime.monotonic() - firedAt).toBeLessThanOrEqual(1_000)
+})
 
 it('an order is not lost if another writer has a newer version of its row', async (lab) => {
   let interfered = false

@@ -81,6 +81,7 @@ const sendsNone =
 const elsewhere = (lab: Lab) => lab.process().client
 
 const get = (lab: Lab) => lab.sandbox.requests.filter(({ method }) => method === 'GET')
+const hangsFromTheSecondUpdate = on('update', 'hangs', (count) => count > 1)
 const readsNone: Step = (lab) => expect(get(lab)).toEqual([])
 /** A fault for every read of a list. */
 const listed =
@@ -513,11 +514,7 @@ describe('an order that was created but never readable', () => {
       [
         ...[left(), jump(BUSY), fault({ type: 'cutBody', after: 0 }, 'always')],
         finds([{ outcome: 'created', reason: 'unreadable', error: { charged: 'yes' } }], {
-          by: (lab) =>
-            lab.elsewhere(
-              {},
-              on('update', 'hangs', (count) => count > 1),
-            ),
+          by: (lab) => lab.elsewhere({}, hangsFromTheSecondUpdate),
         }),
       ],
       { record: { state: 'open' } },
@@ -674,7 +671,10 @@ describe('the walk of recover()', () => {
     expect(found[0]?.error).toMatchObject({ code: 'store', charged: 'unknown' })
   })
 
-  it('an aborted recover() ends within a second, even if the store hangs', async (lab) => {
+  it.each([
+    ['aborted', undefined],
+    ['timeout', new DOMException('', 'TimeoutError')],
+  ])('%s: recover() ends within a second of its signal, even if the store hangs', async (lab, code, why) => {
     for (const step of leftLongAgo('r1')) await step(lab)
     const controller = new AbortController()
     const store: OrderStore = {
@@ -685,8 +685,8 @@ describe('the walk of recover()', () => {
       failure(run(lab, { by: () => lab.client({ store }), signal: controller.signal })),
     )
     const abortedAt = lab.runtime.monotonic()
-    controller.abort()
-    expect(await ending).toMatchObject({ code: 'aborted' })
+    controller.abort(why)
+    expect(await ending).toMatchObject({ code })
     expect(lab.runtime.monotonic() - abortedAt).toBeLessThanOrEqual(1_000)
   })
 

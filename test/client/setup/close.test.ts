@@ -64,6 +64,14 @@ it('closing a client closes neither its parent nor a client with its own store',
   expect((await own.orders.create(order('r2'))).status).toBe('pending')
 })
 
+it('close() ends waitFor() at its next read', async (lab) => {
+  const client = lab.client()
+  const { id } = await client.orders.create(order('r1'))
+  const { ending } = await lab.begin(() => errorOf(client.orders.waitFor(id, { until: () => false })))
+  await client.close()
+  expect(await ending).toMatchObject({ code: 'configuration' })
+})
+
 it('close() retries closing a store that could not be closed, and may be called again at any time', async () => {
   const store = new MemoryStore()
   let closes = 0

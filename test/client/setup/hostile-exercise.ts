@@ -38,10 +38,7 @@ export async function exercise(
     if (!truth) throw new Error(what)
   }
   const errorOf = (call: Promise<unknown>): Promise<unknown> =>
-    call.then(
-      () => new Error('the call succeeded'),
-      (error: unknown) => error,
-    )
+    call.then(() => new Error('the call succeeded')).catch((error: unknown) => error)
   const options: ClientOptions = {
     baseUrl,
     apiKey: () => apiKey,
