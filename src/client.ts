@@ -155,7 +155,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
    * progress continue.
    *
    * Every later call, reads included, rejects with a {@link ConfigurationError} before anything is
-   * sent. So does the next step of an iteration in progress. Clients that `withOptions()` made with
+   * sent. So does the next request of an iteration in progress. Clients that `withOptions()` made with
    * the same store are closed, too. Calling `close()` again does nothing, or retries what failed.
    *
    * @throws {StoreError} if the store could not be closed

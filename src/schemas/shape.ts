@@ -15,7 +15,7 @@ interface Optional<T> extends Kind<T> {
   readonly optional: true
 }
 
-/** A field is added here and in its interface, and nowhere else. */
+/** The kinds of the fields. An optional field without one compiles, but fails a test of the docs. */
 type Fields<T> = {
   readonly [Name in keyof T]: undefined extends T[Name]
     ? Optional<Exclude<T[Name], undefined>>
@@ -99,7 +99,7 @@ export function shape<T extends object>(fields: Fields<T>): Shape<T> {
       if (Object.hasOwn(value, name) ? !each.fits(value[name]) : !each.optional) return false
     return true
   }
-  // The cast is safe: `Fields` has a kind for every field of T (test/property/schemas.test.ts).
+  // The cast is safe: `Fields` has a kind for every field that T requires (test/property/schemas.test.ts).
   const schema = () =>
     z.looseObject(
       Object.fromEntries(

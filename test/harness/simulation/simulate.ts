@@ -30,10 +30,7 @@ export interface SimulateOptions {
 }
 
 const NOTHING: Without = new Set()
-/**
- * Time for background work of a living process: attempts to store a proven charge, over four
- * minutes.
- */
+/** Time for background work of a living process. */
 const BACKGROUND = 6 * 60_000
 /** Maximum time that a call's claim keeps others away. */
 const AFTER_BUSY = 125_000

@@ -2,6 +2,7 @@ import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import * as errors from '../../../src/errors/classes.ts'
 import {
+  type AnyCustomerOrderingError,
   ApiError,
   CustomerOrderingError,
   type ErrorFacts,
@@ -15,10 +16,11 @@ import * as entry from '../../../src/index.ts'
 const copyOf = './../../../src/errors/classes.ts?copy'
 const copy: typeof errors = await import(/* @vite-ignore */ copyOf)
 
+type Code = AnyCustomerOrderingError['code'] | 'error'
 type ErrorClass = new (message: string, facts?: ErrorFacts) => CustomerOrderingError
 
 /** Every class with its code and the classes it extends, nearest first. */
-const classes: [name: keyof typeof errors, code: string, bases: (keyof typeof errors)[]][] = [
+const classes: [name: keyof typeof errors, Code, bases: (keyof typeof errors)[]][] = [
   ['CustomerOrderingError', 'error', []],
   ['ConfigurationError', 'configuration', []],
   ['InvalidRequestError', 'invalid_request', []],
