@@ -53,10 +53,10 @@ export class Deadline {
     this.signal = signal
   }
 
-  /** Milliseconds until the deadline; zero or less after it, or after a time limit in the signal. */
+  /** Milliseconds until the deadline; zero or less after it, or once the signal has fired. */
   remaining(): number {
-    if (this.signal?.aborted === true && whyEnded(this.signal) === 'deadline') return 0
-    return this.#endsAt - this.#runtime.monotonic()
+    const left = this.#endsAt - this.#runtime.monotonic()
+    return this.signal?.aborted === true ? Math.min(0, left) : left
   }
 
   elapsed(): number {
@@ -67,10 +67,9 @@ export class Deadline {
    * Creates the deadline of a step that may continue after the call has ended. The caller's signal
    * does not end the step.
    * @param past maximum milliseconds after this deadline
-   * @param most maximum milliseconds in total
    */
-  grace(past: number = 2 * GRACE, most: number = GRACE): Deadline {
-    return new Deadline(this.#runtime, Math.min(most, this.remaining() + past), undefined)
+  grace(past: number = 2 * GRACE): Deadline {
+    return new Deadline(this.#runtime, Math.min(GRACE, this.remaining() + past), undefined)
   }
 
   /** Returns why the call must end now, or undefined if it may continue. */

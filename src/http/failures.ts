@@ -146,14 +146,14 @@ export function errorOf(ending: Failure, context: CallContext): AnyCustomerOrder
 
 /** The error of a call that its caller's signal ended while it sent nothing. */
 export function abortedError(context: CallContext, attempts = 0): AnyCustomerOrderingError {
-  const end = isTimeout(context.reason) ? 'deadline' : 'aborted'
-  return errorOf({ end, trail: { ...noTrail(true), attempts } }, context)
+  return errorOf({ end: 'aborted', trail: { ...noTrail(true), attempts } }, context)
 }
 
 function tell({ end, error, trail }: Failure, context: CallContext): Told {
   const { endpoint, path, reason, charged } = context
   const call = `${endpoint.method} ${path}`
   const { last, attempts, secrets } = trail
+  const bySignal = isTimeout(reason)
   if (end === 'credentials') {
     // Quotes only a ConfigurationError: any other error of the `apiKey` function may contain
     // secrets.
@@ -162,14 +162,15 @@ function tell({ end, error, trail }: Failure, context: CallContext): Told {
   }
   if (end === 'aborted' || last?.kind === 'aborted') {
     const what = `${call} was aborted by the caller's signal.`
-    return [RequestAbortedError, what, ['If you still need the result'], { cause: reason }]
+    // A run of several calls ends so, whatever its signal's reason.
+    const Class = bySignal ? TimeoutError : RequestAbortedError
+    return [Class, what, ['If you still need the result'], { cause: reason }]
   }
   const outOfTime = end === 'deadline'
   const late = outOfTime ? ' No time was left for another attempt.' : ''
   if (last === undefined && !outOfTime)
     return [TimeoutError, `${endpoint.operation} ended before it could send the request.`, FITTING]
   const deadline = trail.cutByDeadline || (outOfTime && !answerOf(last)) ? 'total' : 'attempt'
-  const bySignal = isTimeout(reason)
   const within = WITHIN[deadline === 'total' && bySignal ? 'signal' : deadline]
   if (last === undefined || last.kind === 'timeout') {
     const what = attempts === 0 ? 'was not sent' : NO_RESPONSE

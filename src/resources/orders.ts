@@ -99,7 +99,8 @@ export class Orders<S extends Schemas = Schemas> {
    * run once: iterate it, or await it to place all rows and get a summary.
    *
    * @throws {InvalidRequestError} if `rows` is not iterable
-   * @throws {RequestAbortedError} after the last result, if `signal` ended the run
+   * @throws {RequestAbortedError} after the last result, if `signal` ended the run ({@link TimeoutError}:
+   *   at a time limit)
    * @example
    * for await (const result of client.orders.createMany(rows, { concurrency: 16 })) {
    *   if (!result.ok)
@@ -229,7 +230,8 @@ export class Orders<S extends Schemas = Schemas> {
    * You can use a run once: leaving the loop ends it; `await` completes it and returns a summary.
    *
    * @throws {StoreError} if the store cannot be read
-   * @throws {RequestAbortedError} if `signal` ended the run; running it again is safe
+   * @throws {RequestAbortedError} if `signal` ended the run; running it again is safe ({@link TimeoutError}:
+   *   at a time limit)
    * @example
    * const { created, stillOpen, needsAttention } = await client.orders.recover()
    * for (const { record, reason } of needsAttention) console.warn(record.externalOrderId, reason)

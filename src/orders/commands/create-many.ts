@@ -1,14 +1,19 @@
 /** Places many orders at the same time. */
 import type { CreateManyOptions, CreateManyRow, RequestOptions } from '../../call-options.ts'
 import { defined, isObject } from '../../defined.ts'
-import { type AnyCustomerOrderingError, type Charged, isCustomerOrderingError } from '../../errors/classes.ts'
-import { abortedError } from '../../http/failures.ts'
+import {
+  type AnyCustomerOrderingError,
+  type Charged,
+  isCustomerOrderingError,
+  RequestAbortedError,
+  TimeoutError,
+} from '../../errors/classes.ts'
+import { isTimeout } from '../../http/deadline.ts'
 import { isNameless } from '../../identity/keys.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
 import { refuseArgument } from '../../settings/arguments.ts'
 import type { OrdersContext } from '../record/context.ts'
 import type { Intent } from '../record/intent.ts'
-import { orderCall } from '../sending/order-errors.ts'
 import { concurrently } from './concurrently.ts'
 import { createOrder } from './create.ts'
 
@@ -44,6 +49,9 @@ export interface CreateManyFailure {
 /** Result of one row, narrowed by `ok`. */
 export type CreateManyResult<Output = Order> = CreateManySuccess<Output> | CreateManyFailure
 
+const ABORTED =
+  'orders.createMany was aborted. Its orders may have been charged. Call again with the same rows.'
+
 /** When the caller leaves the loop, the run waits for the orders in progress, so that none is ambiguous. */
 export async function* createMany<Output>(
   context: OrdersContext<Output>,
@@ -56,7 +64,10 @@ export async function* createMany<Output>(
     concurrency,
     work: (row: CreateManyRow) => placeRow(context, row, call),
     signal,
-    aborted: () => abortedError(orderCall('create', { charged: 'unknown' }, signal)),
+    aborted: () => {
+      const Class = isTimeout(signal?.reason) ? TimeoutError : RequestAbortedError
+      return new Class(ABORTED, { charged: 'unknown', cause: signal?.reason })
+    },
     stop: undefined,
     onResult: (result) => {
       progress.completed++

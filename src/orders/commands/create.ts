@@ -1,6 +1,6 @@
 /** Places one order. */
 import type { CreateOptions } from '../../call-options.ts'
-import { defined } from '../../defined.ts'
+import { defined, ownValue } from '../../defined.ts'
 import {
   type CustomerOrderingError,
   type ErrorFacts,
@@ -59,9 +59,7 @@ export async function createOrder<Output>(
   let settings = defaults
   let deadline = new Deadline(runtime, settings.totalTimeout, undefined)
   let intent: Intent
-  let key: unknown
   try {
-    key = Object(options).idempotencyKey
     const { idempotencyKey, allowDuplicate, ...call } = readArguments.create(options)
     settings = callSettings(defaults, call)
     deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
@@ -70,6 +68,7 @@ export async function createOrder<Output>(
     intent = readIntent(runtime.deriveId, request, { idempotencyKey, duplicateKey, keyIsUndefined })
     check?.(intent)
   } catch (error) {
+    const key = ownValue(options, 'idempotencyKey')
     throw await lifetime.use(() => argumentError(context, error, request, key, deadline))
   }
   const job: CreateJob = {

@@ -58,7 +58,7 @@ export function mayBeRunning(
   const end = Math.max(busyUntil, othersUntil)
   // If this clock went back, the record may be from any moment of the claim.
   const start = updatedAt - Math.max(0, end - updatedAt)
-  return now >= start - PERSON_SKEW && now <= end + PERSON_SKEW
+  return end > 0 && now >= start - PERSON_SKEW && now <= end + PERSON_SKEW
 }
 
 /** True if the clock was set back, so that the age of the record's keys is unknown. */

@@ -16,12 +16,10 @@ import { noTrail } from '../../http/call.ts'
 import { type Deadline, Interruption } from '../../http/deadline.ts'
 import { type CallContext, errorOf, unexpectedBody } from '../../http/failures.ts'
 import { factsOf } from '../../http/request.ts'
-import { type Derive, differingFields, referenceIn, rowIdOf } from '../../identity/keys.ts'
-import type { CreateOrderRequest } from '../../schemas/order.ts'
-import { continued } from '../protocol/keys.ts'
+import { differingFields, referenceIn, rowIdOf } from '../../identity/keys.ts'
 import type { RefusalOf } from '../protocol/rules.ts'
 import { type CreateJob, type Job, ORDERS_PATH, type OrderContext, SENDING } from '../record/context.ts'
-import { readIntent, slotOfInvalid } from '../record/intent.ts'
+import { slotOfInvalid } from '../record/intent.ts'
 import { reasonOf } from '../record/journal.ts'
 import { chargedOf, isPending, type JournalRecord, recordFacts } from '../record/record.ts'
 import type { Unclaimed } from './drive.ts'
@@ -166,17 +164,16 @@ export function orderCall(
 export async function argumentError(
   { journal, connection }: OrderContext,
   error: unknown,
-  request: CreateOrderRequest,
+  request: unknown,
   idempotencyKey: unknown,
   deadline: Deadline,
 ): Promise<unknown> {
   if (!(error instanceof InvalidRequestError)) return error
-  const { deriveId } = connection.runtime
-  const slot = slotOfInvalid(request, idempotencyKey) ?? slotAlone(deriveId, request)
+  const slot = slotOfInvalid(request, idempotencyKey)
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
-  const rowId = rowIdOf(deriveId, slot)
+  const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
-  const record = 'id' in found ? continued(found.record) : undefined
+  const record = 'id' in found ? found.record : undefined
   const known = recordFacts(record)
   // A record that could not be read, or that another call is about to write, may be of a charged order.
   const isUnsure = !('id' in found) || journal.shared.live.has(rowId)
@@ -187,14 +184,4 @@ export async function argumentError(
   const money =
     charged === 'no' ? '' : ` An earlier call may have placed this order. ${chargedSentence(charged, false)}`
   return new InvalidRequestError(sent + money, { ...facts, issues })
-}
-
-/** The slot of a nameless order, if the request is right and only an option is wrong. */
-function slotAlone(derive: Derive, request: CreateOrderRequest): string | undefined {
-  try {
-    return readIntent(derive, request, {}).slot
-  } catch {
-    // The request is wrong, too, so no call can have placed it.
-    return undefined
-  }
 }

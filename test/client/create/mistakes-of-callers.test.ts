@@ -90,20 +90,6 @@ it.each([
   },
 )
 
-it('an invalid option does not make an order that is, or may be, charged look uncharged', async (lab) => {
-  lab.fault({ type: 'commitThenDrop' })
-  const { orders } = lab.client({ maxRetries: 0 })
-  await failure(orders.create(bare))
-  expect(await failure(orders.create(bare, { timeout: -1 }))).toMatchObject({ charged: 'unknown' })
-  // The next call for an order without a name that was bought is about another order.
-  const bought = { ...bare, target: 'b' }
-  await orders.create(bought)
-  expect(await failure(orders.create(bought, { timeout: -1 }))).toMatchObject({ charged: 'no' })
-  await orders.create({ ...bare, target: 'c' }, { idempotencyKey: 'k1' })
-  const options = Object.defineProperty({ timeout: -1 }, 'idempotencyKey', { get: () => 'k1' })
-  expect(await failure(orders.create(bare, options))).toMatchObject({ charged: 'yes' })
-})
-
 it('an undefined name does not prevent an order with another name from being placed once', async (lab) => {
   const request = { ...order('inv-1'), sourceSystem: 'shop', note: 'quick', services: 2 }
   for (let call = 0; call < 2; call++) await lab.create(request, { idempotencyKey: undefined })

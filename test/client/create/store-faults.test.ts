@@ -203,13 +203,16 @@ it.each(['throws', 'rejects', 'hangs', 'done_late'] as const)(
   },
 )
 
-it('a call whose signal reaches a time limit ends within a second, even if the store hangs', async (lab) => {
+it.each([
+  ['aborted', undefined],
+  ['timeout', new DOMException('', 'TimeoutError')],
+])('%s: a call ends within a second of its signal, even if the store hangs', async (lab, code, reason) => {
   const { orders } = lab.elsewhere({}, (name, count) => (name === 'get' && count === 1 ? undefined : 'hangs'))
   const controller = new AbortController()
   const { ending } = await lab.begin(() => failure(orders.create(order('r1'), { signal: controller.signal })))
   const firedAt = lab.runtime.monotonic()
-  controller.abort(new DOMException('', 'TimeoutError'))
-  expect(await ending).toMatchObject({ code: 'timeout', charged: 'unknown' })
+  controller.abort(reason)
+  expect(await ending).toMatchObject({ code, charged: 'unknown' })
   expect(lab.runtime.monotonic() - firedAt).toBeLessThanOrEqual(1_000)
 })
 

@@ -99,7 +99,7 @@ export class Process {
   /** When the process wakes, and its total sleep. */
   #wakes = 0
   #slept = 0
-  /** Number of effects of the store and the codec that have not responded. */
+  /** Number of effects of the store and the codec that have not responded, without those of mishaps. */
   #pending = 0
 
   constructor(world: World, worker: number, number: number) {
@@ -335,13 +335,14 @@ export class Process {
       const instant = plan.latency === 0 || world.without.has('latency')
       // A slower store counts as failing: a call waits for it only until briefly after its end.
       const longest = instant ? 0 : remote ? plan.latency : Math.min(plan.latency, 100)
-      if (!remote) this.#pending++
       const out = Math.floor(way * longest)
       // Half of the responses come with the effect. In the other half, other effects happen in
       // between.
       const home = back < 0.5 ? 0 : Math.floor((back - 0.5) * 2 * longest)
       const happen = (mishap: Mishap | undefined) => {
         if (this.died) return
+        const isAwaited = !remote && mishap === undefined
+        if (isAwaited) this.#pending++
         if (mishap !== undefined) {
           world.mishaps.push(name)
           world.note(this.name, () => `${kind} ${name}: ${mishap}`)
@@ -350,7 +351,7 @@ export class Process {
         const tell = (how: () => T): void => {
           if (this.died) return
           if (this.sleepsFor > 0) return void time.setTimer(this, () => tell(how), this.sleepsFor)
-          if (!remote) this.#pending--
+          if (isAwaited) this.#pending--
           try {
             const result = how()
             if (offers !== undefined) this.history += `${time.now} ${kind} ${JSON.stringify(result)}\n`

@@ -26,18 +26,18 @@ test('the time of a call counts by the monotonic clock, to its last fraction', a
 })
 
 test.each([
-  ['450 ms of a call that has time', 0, [undefined, undefined], 450],
-  ['450 ms of a call that is just over', 1000, [undefined, undefined], 450],
-  ['what is left of the 900 ms past its end', 1600, [undefined, undefined], 300],
-  ['nothing 900 ms past its end', 1900, [undefined, undefined], 0],
-  ['what is left of a bound of its own', 1400, [500, undefined], 100],
-  ['the rest of the call where nothing may go past it', 800, [0, undefined], 200],
-  ['a longest time of its own', 0, [900, 5000], 1900],
-] as const)('the time of a call gives one step %s', async (_what, elapsed, [past, most], left) => {
+  ['450 ms of a call that has time', 0, undefined, AbortSignal.abort(), 450],
+  ['450 ms of a call that is just over', 1000, undefined, AbortSignal.abort(), 450],
+  ['what is left of the 900 ms past its end', 1600, undefined, AbortSignal.abort(), 300],
+  ['nothing 900 ms past its end', 1900, undefined, AbortSignal.abort(), 0],
+  ['what is left of a bound of its own', 1400, 500, AbortSignal.abort(), 100],
+  ['the rest of the call where nothing may go past it', 800, 0, undefined, 200],
+  ['nothing once the signal has fired where nothing may go past it', 800, 0, AbortSignal.abort(), 0],
+] as const)('the time of a call gives one step %s', async (_what, elapsed, past, signal, left) => {
   const runtime = fakeRuntime()
-  const deadline = new Deadline(runtime, 1000, AbortSignal.abort())
+  const deadline = new Deadline(runtime, 1000, signal)
   await runtime.advance(elapsed)
-  const grace = deadline.grace(past, most)
+  const grace = deadline.grace(past)
   expect(grace.remaining()).toBe(left)
   expect(grace.signal).toBeUndefined()
 })

@@ -74,6 +74,7 @@ describe('whether a call may still be running', () => {
     [false, 'is settled', { updatedAt: NOW }, 0],
     [true, 'has a claim of a slow clock', { updatedAt: NOW, busyUntil: NOW - 1 }, PERSON_SKEW - 1],
     [false, 'had a claim of a slow clock', { updatedAt: NOW, busyUntil: NOW - 1 }, PERSON_SKEW],
+    [false, 'has no claim, by a clock that begins at 0', { updatedAt: 0 }, -NOW],
   ])('a call may be running (%s) if the record %s', (may, _if, changes, at) => {
     expect(mayBeRunning(record(changes), NOW + at)).toBe(may)
   })
