@@ -211,6 +211,7 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     if (result.kind === 'failed' && result.unsent === 'late' && ended !== undefined)
       return { end: ended.why, trail: { ...trail, last: undefined } }
     if (judgement.next === 'stop') return { end: 'stopped', error: judgement.error, trail }
+    if (ended?.why === 'aborted') return { end: 'aborted', trail }
 
     const decision = decide({
       pace: judgement.pace,

@@ -95,6 +95,14 @@ describe.each(Object.entries(calls))('%s', (_name, call) => {
     leavesNothing(signal, lab)
   })
 
+  it('the call ends as aborted if its signal fires while a hook hears of the response', async () => {
+    const lab = serviceWith({ type: 'status', status: 503 })
+    const controller = new AbortController()
+    const hooks = { onResponse: () => controller.abort() }
+    const ended = errorOf(call(lab.client({ hooks }), { signal: controller.signal }))
+    expect(await ended).toMatchObject({ code: 'aborted', attempts: 1 })
+  })
+
   it('a call leaves no listener and no timer behind, whether it succeeds, retries or fails', async () => {
     const { signal } = new AbortController()
     for (const status of [undefined, 429, 400]) {
