@@ -128,6 +128,9 @@ l
   a list with %s does not permit a new key
 30_3
   recovery does not report a nameless order that is settled meanwhile as uncharged
+30_4
+  %s: a call ends within a second of its signal, even if the store hangs
+  %s: recover() ends within a second of its signal, even if the store hangs
 29_11
   every account label of the docs and examples begins with a domain, as the docs advise
 29_9
