@@ -75,6 +75,7 @@ const CREATE: readonly Line[] = [
   ['open', 'send'],
   ['open and nameless', 'send', nameless],
   ['open and nameless, and a call was overtaken', 'refuse duplicate', { ...nameless, othersUntil: NOW + 1 }],
+  ['open and nameless, and the overtaken call has ended', 'send', { ...nameless, othersUntil: NOW }],
   ['open and held', 'send', { hold: 'aborted' }],
   ['stale', 'refuse window', stale],
   ['stale and nameless', 'refuse window', { ...nameless, ...stale }],
