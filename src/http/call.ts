@@ -154,12 +154,12 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
       credential = asked
     }
     if (credential !== null) trail.secrets.add(credential)
-    if (call.beforeSend !== undefined && !(await call.beforeSend(credential)))
-      return { end: 'stopped', trail }
+    const mayBeSent = call.beforeSend === undefined || (await call.beforeSend(credential))
     // Checks the deadline again, because fetching the API key and `beforeSend` may have taken time.
     // An attempt that is not sent cannot charge the wallet.
     const late = deadline.over()
     if (late !== undefined) return { end: late.why, trail }
+    if (!mayBeSent) return { end: 'stopped', trail }
 
     trail.attempts++
     const event = reporter.watched ? eventOf(call, trail) : undefined
@@ -211,7 +211,6 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     if (result.kind === 'failed' && result.unsent === 'late' && ended !== undefined)
       return { end: ended.why, trail: { ...trail, last: undefined } }
     if (judgement.next === 'stop') return { end: 'stopped', error: judgement.error, trail }
-    if (ended?.why === 'aborted') return { end: 'aborted', trail }
 
     const decision = decide({
       pace: judgement.pace,

@@ -53,10 +53,10 @@ export class Deadline {
     this.signal = signal
   }
 
-  /** Milliseconds until the deadline; zero or less after it, or once the signal has fired. */
+  /** Milliseconds until the deadline; zero or less after it, or after a time limit in the signal. */
   remaining(): number {
-    const left = this.#endsAt - this.#runtime.monotonic()
-    return this.signal?.aborted === true ? Math.min(0, left) : left
+    if (this.signal?.aborted === true && whyEnded(this.signal) === 'deadline') return 0
+    return this.#endsAt - this.#runtime.monotonic()
   }
 
   elapsed(): number {
@@ -66,10 +66,11 @@ export class Deadline {
   /**
    * Creates the deadline of a step that may continue after the call has ended. The caller's signal
    * does not end the step.
-   * @param past maximum milliseconds after this deadline
+   * @param past maximum milliseconds after this deadline, or after the signal has fired
    */
   grace(past: number = 2 * GRACE): Deadline {
-    return new Deadline(this.#runtime, Math.min(GRACE, this.remaining() + past), undefined)
+    const left = this.signal?.aborted === true ? Math.min(0, this.remaining()) : this.remaining()
+    return new Deadline(this.#runtime, Math.min(GRACE, left + past), undefined)
   }
 
   /** Returns why the call must end now, or undefined if it may continue. */

@@ -275,7 +275,7 @@ export class Process {
     ])
     if (end === 'died') return
     // The store, or the codec, took longer than the call could wait.
-    if (this.#pending > 0 && this.#isOver(running)) logged.storeTrouble = true
+    if (this.#pending > 0 && this.#running.size === 1 && this.#isOver(running)) logged.storeTrouble = true
     this.#running.delete(running)
     this.#world.running.delete(running)
     this.#world.observe()

@@ -283,7 +283,7 @@ test('the check before a send gets the API key that would be sent, and can stop 
 test.each([
   ['aborted', async (controller: AbortController): Promise<void> => controller.abort()],
   ['deadline', async (_: AbortController, runtime: FakeRuntime): Promise<void> => runtime.advance(120_000)],
-] as const)('if the check before a send outlasts the call (%s), nothing is sent', async (end, finish) => {
+] as const)('a check before a send that outlasts the call ends it (%s)', async (end, finish) => {
   const runtime = fakeRuntime()
   const controller = new AbortController()
   const asked: string[] = []
@@ -291,7 +291,7 @@ test.each([
     runtime,
     settings: { signal: controller.signal },
     hooks: { onRequest: ({ operation }) => void asked.push(operation) },
-    call: { beforeSend: async () => finish(controller, runtime).then(() => true) },
+    call: { beforeSend: async () => finish(controller, runtime).then(() => end === 'deadline') },
   })
   const trail = { attempts: 0, retries: 0, cutByDeadline: false, last: undefined }
   expect(await performed.ending).toMatchObject({ end, trail })
