@@ -4,8 +4,8 @@
  *
  * npm run docs:tables
  *
- * With `--check`, the script writes nothing. It fails if a table is out of date, or if one `create()`
- * uses too many files.
+ * With `--check`, the script writes nothing. It fails if a table is out of date, if the pages lack a
+ * gate's code or a suggested status, or if one `create()` uses too many files.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -217,6 +217,16 @@ function checkGates(page: string): void {
   }
 }
 
+/** Fails if the page lacks a status that `suggestedStatus()` returns. */
+function checkSuggested(page: string): void {
+  const rows = [...page.matchAll(/^\| ([\d, ]+) \|/gm)].join()
+  for (const { suggested } of Object.values(STATUSES)) {
+    if (rows.includes(String(suggested))) continue
+    process.stderr.write(`docs/guide/errors.md lacks ${suggested}, which suggestedStatus() returns\n`)
+    process.exitCode = 1
+  }
+}
+
 /** Maximum numbers of files and functions of src that one `create()` may use. */
 const MOST_FILES = 30
 const MOST_FUNCTIONS = 150
@@ -266,6 +276,7 @@ const PAGES: Readonly<Record<string, readonly (readonly [name: string, table: st
   'docs/architecture.md': [['files of create()', pathTable(path)]],
 }
 checkGates(readFileSync(join(root, 'docs/protocol.md'), 'utf8'))
+checkSuggested(readFileSync(join(root, 'docs/guide/errors.md'), 'utf8'))
 for (const [name, tables] of Object.entries(PAGES))
   write(name, (current) => tables.reduce((text, [name, table]) => withTable(text, name, table), current))
 write('src/version.ts', () => `export const VERSION = '${manifest.version}'\n`)
