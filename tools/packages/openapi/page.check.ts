@@ -623,7 +623,7 @@ async function fill(page: Page): Promise<void> {
   await fetch(`${url}/v1/orders?limit=5`, { headers: { authorization: `Bearer ${apiKey}` } })
   await fetch(`${url}/v1/balance`)
   await page.getByText('always on').waitFor()
-  await logRow(page, 6).getByText('401').waitFor()
+  await logRow(page, 6).getByText('401', { exact: true }).waitFor()
 }
 
 /** The problems that axe finds, including checks that it could not decide. */
