@@ -71,15 +71,17 @@ test("a caller's abort does not stop the server, which charges later", async () 
   sandbox.expectChargedOnce('k')
 })
 
-test('delays apply to reads in every phase', async () => {
+test.each([200, 503])('delays apply to a response of %i in every phase', async (status) => {
   const { clock, sandbox, api } = withFault({ type: 'delay', ms: 1, when: 'during' })
   sandbox.faults.add({ action: { type: 'delay', ms: 2, when: 'before' } })
+  if (status !== 200) sandbox.faults.add({ action: { type: 'status', status } })
   const work = api.get('/v1/balance')
   await settled()
   clock.advance(2)
   await settled()
+  expect(sandbox.requests[0]?.response).toBeNull()
   clock.advance(1)
-  expect(await work).toMatchObject({ status: 200 })
+  expect(await work).toMatchObject({ status })
 })
 
 describe('made-up answers', () => {

@@ -96,7 +96,12 @@ async function answerTo(world: World, planned: () => FaultPlan, call: Call): Pro
     plan.ending?.type === 'otherOrder' &&
     (call.operation !== 'createOrder' || otherOrder(world, call) === undefined)
   const ending = isHarmless ? null : plan.ending
-  if (ending !== null && !commits(ending)) return withFault(world, ending, call, null)
+  const late = (processed: Processed): Processed =>
+    plan.delay.after > 0 ? { ...processed, delayMs: plan.delay.after } : processed
+  if (ending !== null && !commits(ending)) {
+    if (plan.delay.during > 0) await world.sleep(plan.delay.during)
+    return late(withFault(world, ending, call, null))
+  }
 
   let processed: Processed
   if (call.refusal !== null) {
@@ -117,7 +122,7 @@ async function answerTo(world: World, planned: () => FaultPlan, call: Call): Pro
   if (plan.transforms.length > 0)
     processed = { ...processed, answer: transformed(processed.answer, plan, world) }
   if (ending !== null) processed = withFault(world, ending, call, processed)
-  return plan.delay.after > 0 ? { ...processed, delayMs: plan.delay.after } : processed
+  return late(processed)
 }
 
 function otherOrder(world: World, call: Call): Answer | undefined {
