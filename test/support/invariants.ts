@@ -655,10 +655,10 @@ function amplificationOfReads(log: RunLog): string[] {
       )
     if (isPage) pages.set(call, (pages.get(call) ?? 0) + 1)
   }
-  // Each page begins at a row, and an empty one may follow. A service that ignores `offset` is found out by its third page.
-  // A service that ignores `offset` shows one page again before each order that is made meanwhile, and twice at the end.
+  // Each page begins at a row, and an empty one may follow. A service that ignores `offset` is found out by its third page,
+  // but shows one page again before each order that is made meanwhile, so that the next sweep begins its pages at other rows.
   for (const [{ kind }, count] of pages)
-    if (count > Math.max(2 * (log.charges.length + log.otherOrders) + 1, 3))
+    if (count > 2 * (log.charges.length + log.otherOrders) + 3)
       broken.push(`I10: ${count} pages of the list were read by ${kind}`)
   return broken
 }
