@@ -4,6 +4,7 @@ import { it, keysOf } from '../../support/history.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
 
 const MINUTE = 60_000
+type Service = ConstructorParameters<typeof Lab>[0]
 
 /** Sends a request again if its response is lost, as fetch-retry and a service worker may. */
 const retrying =
@@ -13,18 +14,15 @@ const retrying =
     return await sandbox.fetch(request.clone()).catch(() => sandbox.fetch(request))
   }
 
-/** Only the response to the second request arrives: a refusal, after the order was charged. */
-async function refusedAfterCharge(
-  status: number,
-  service?: ConstructorParameters<typeof Lab>[0],
-): Promise<Lab> {
+/** Some time ago, only the response to the second request arrived: a refusal, after the order was charged. */
+async function refusedAfterCharge(status: number, service?: Service, age = 25 * MINUTE): Promise<Lab> {
   const lab = new Lab({ ...service, behaviour: { ...service?.behaviour, keyLifetime: 20 * MINUTE } })
   lab.fault({ type: 'commitThenDrop' })
   lab.fault({ type: 'status', status, code: 'REFUSED' })
-  expect(
-    await failure(lab.client({ fetch: retrying(lab), maxRetries: 0 }).orders.create(REQUEST)),
-  ).toMatchObject({ status })
+  const { orders } = lab.client({ fetch: retrying(lab), maxRetries: 0 })
+  expect(await failure(orders.create(REQUEST))).toMatchObject({ status })
   lab.charged()
+  lab.runtime.jump(age)
   return lab
 }
 
@@ -34,7 +32,6 @@ describe.each([401, 402, 429])('a fetch that hides a charge behind a %i', (statu
   it('the order is looked up, also by a client with another fetch, once its key may be forgotten', async () => {
     for (const repeats of [true, false]) {
       const lab = await refusedAfterCharge(status)
-      lab.runtime.jump(25 * MINUTE)
       const placed = await lab.client(repeats ? { fetch: retrying(lab) } : {}).orders.create(REQUEST)
       expect(placed.id).toBe(lab.charged())
     }
@@ -42,7 +39,6 @@ describe.each([401, 402, 429])('a fetch that hides a charge behind a %i', (statu
 
   it('the charged order is not returned for another payload', async () => {
     const lab = await refusedAfterCharge(status)
-    lab.runtime.jump(25 * MINUTE)
     const changed = order('r1', { quantity: 30 })
     const error = await failure(lab.client({ fetch: retrying(lab) }).orders.create(changed))
     expect(error).toMatchObject({ code: 'idempotency_conflict', charged: 'yes', fields: ['quantity'] })
@@ -50,8 +46,7 @@ describe.each([401, 402, 429])('a fetch that hides a charge behind a %i', (statu
   })
 
   it('another refusal does not restart the window of the key', async () => {
-    const lab = await refusedAfterCharge(status)
-    lab.runtime.jump(15 * MINUTE)
+    const lab = await refusedAfterCharge(status, {}, 15 * MINUTE)
     lab.fault({ type: 'status', status, code: 'REFUSED' })
     const client = lab.client({ maxRetries: 0 })
     await failure(client.orders.create(REQUEST))
@@ -63,13 +58,25 @@ describe.each([401, 402, 429])('a fetch that hides a charge behind a %i', (statu
 
 it('a key that may have bought behind a refusal is kept if it belongs to another payload', async () => {
   for (const repeats of [true, false]) {
-    const lab = await refusedAfterCharge(422)
+    const lab = await refusedAfterCharge(422, {}, 0)
     const changed = { ...REQUEST, metadata: { ...REQUEST.metadata, note: 'again' } }
     const client = lab.shared(repeats ? { fetch: retrying(lab) } : {})
     const conflict = { code: 'idempotency_conflict', charged: 'unknown' }
     expect(await failure(client.orders.create(changed))).toMatchObject(conflict)
     lab.charged()
   }
+})
+
+it('a call with such a fetch that sends nothing leaves no doubt', async (lab) => {
+  const controller = new AbortController()
+  const abort = (name: string) => void (name === 'insert' && controller.abort())
+  const { orders } = lab.elsewhere({ fetch: retrying(lab) }, abort)
+  await failure(orders.create(REQUEST, { signal: controller.signal }))
+  lab.fault({ type: 'status', status: 402, code: 'REFUSED' })
+  await failure(lab.client({ maxRetries: 0 }).orders.create(REQUEST))
+  lab.runtime.jump(25 * MINUTE)
+  await lab.orders.create(REQUEST)
+  expect(lab.sandbox.requests.map(({ method }) => method)).toEqual(['POST', 'POST'])
 })
 
 describe('the look-up of create() for an order that was refused', () => {
@@ -111,7 +118,6 @@ describe('the look-up of create() for an order that was refused', () => {
 
   it('a list without references does not permit a new key', async () => {
     const lab = await refusedAfterCharge(402, { preset: 'minimal-answers' })
-    lab.runtime.jump(25 * MINUTE)
     const error = await failure(lab.client({ fetch: retrying(lab) }).orders.create(REQUEST))
     expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
     lab.charged()
@@ -122,7 +128,6 @@ describe('the look-up of create() for an order that was refused', () => {
     ['a row with a number for its id', (rows) => rows.map((row, id) => (id === 0 ? { ...row, id } : row))],
   ])('a list with %s does not permit a new key', async (_lab, _what, change) => {
     const lab = await refusedAfterCharge(402)
-    lab.runtime.jump(25 * MINUTE)
     lab.sandbox.addOrder({ metadata: { externalOrderId: 'old' } })
     lab.fault({ type: 'mutateList', change }, 'always', 'listOrders')
     const error = await failure(lab.client({ fetch: retrying(lab) }).orders.create(REQUEST))
@@ -132,7 +137,6 @@ describe('the look-up of create() for an order that was refused', () => {
 
   it('a doubtful order in the list does not hide the order, which is returned whole', async () => {
     const lab = await refusedAfterCharge(402, { behaviour: { ordering: 'newest' } })
-    lab.runtime.jump(25 * MINUTE)
     lab.sandbox.addOrder({ quantity: 9, metadata: { externalOrderId: 'r1' } })
     const client = lab.client({ fetch: retrying(lab), remember: 'id' })
     const id = lab.sandbox.ledger[0]?.orderId
@@ -141,11 +145,8 @@ describe('the look-up of create() for an order that was refused', () => {
 
   it('a list that is too long is not read again at once', async () => {
     const lab = await refusedAfterCharge(402)
-    lab.runtime.jump(25 * MINUTE)
-    const rows = Array.from({ length: 30_000 }, (_, row) => ({
-      id: `o${row}`,
-      metadata: { externalOrderId: `o${row}` },
-    }))
+    const listed = (id: string) => ({ id, metadata: { externalOrderId: id } })
+    const rows = Array.from({ length: 30_000 }, (_, row) => listed(`o${row}`))
     lab.fault({ type: 'mutateList', change: () => rows }, 'always', 'listOrders')
     const { orders } = lab.client({ fetch: retrying(lab), totalTimeout: 60 * MINUTE })
     for (let call = 0; call < 2; call++)
@@ -158,7 +159,6 @@ describe('the look-up of create() for an order that was refused', () => {
     ['it is pushed on by as many new orders as two pages have', 6],
   ])('an order is found although %s', async (_lab, _what, at) => {
     const lab = await refusedAfterCharge(402, { behaviour: { ordering: 'newest' } })
-    lab.runtime.jump(25 * MINUTE)
     for (let old = 0; old < 400; old++) lab.sandbox.addOrder({ metadata: { externalOrderId: `old${old}` } })
     let page = 0
     const change: FaultListChange = (rows) => {
