@@ -88,15 +88,23 @@ export const otherKey: Condition = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && key !== '' && wanted.idempotencyKey !== key
 
 /**
- * The payload differs. A refused order may be changed. After a conflict, the key may belong to the very
- * payload that is asked for now. An order that only `resolve()` has recorded has no payload to compare.
+ * After a conflict, the key may belong to the very payload that is asked for now. But a call that was
+ * taken over may still send the stored payload.
  */
-export const otherPayload: Condition = ({ state, hold, fingerprint }, { wanted }) =>
+export function permitsOther(record: JournalRecord, now: number): boolean {
+  return record.hold === 'conflict' && !mayBeRunning(record, now)
+}
+
+/**
+ * The payload differs. A refused order may be changed, and after a conflict so may one that no call may
+ * still be sending. An order that only `resolve()` has recorded has no payload to compare.
+ */
+export const otherPayload: Condition = (record, { wanted, now }) =>
   wanted !== undefined &&
-  state !== 'rejected' &&
-  hold !== 'conflict' &&
-  Object.keys(fingerprint).length > 0 &&
-  differingFields(fingerprint, wanted.fingerprint).length > 0
+  record.state !== 'rejected' &&
+  !permitsOther(record, now) &&
+  Object.keys(record.fingerprint).length > 0 &&
+  differingFields(record.fingerprint, wanted.fingerprint).length > 0
 
 /** The order has no reference or key. Identical nameless orders share one record. */
 const nameless: Condition = ({ slot }) => isNameless(slot)

@@ -8,7 +8,7 @@ import { askCredential } from '../../http/call.ts'
 import { CLOCK_SKEW, Interruption } from '../../http/deadline.ts'
 import { isNameless } from '../../identity/keys.ts'
 import { continued, isFromFuture, type Key, sameApiKey, startKey, tagOf, timingOf } from '../protocol/keys.ts'
-import { type Facts, PLAIN_FACTS, ruleFor, type StepOf } from '../protocol/rules.ts'
+import { type Facts, PLAIN_FACTS, permitsOther, ruleFor, type StepOf } from '../protocol/rules.ts'
 import { claim, distrust } from '../protocol/transitions.ts'
 import { type Job, type OrderContext, orderEvent } from '../record/context.ts'
 import type { Found, FoundRecord, Unwritten } from '../record/journal.ts'
@@ -142,9 +142,8 @@ async function claimOrEnd(
       claim: callId,
       apiKeyTag: tagOf(context, key.key, credential, base?.key === key.key ? base.apiKeyTag : undefined),
     }
-    // An earlier call may have sent the stored body, whose metadata may differ. After a conflict,
-    // the key may belong to the payload that is asked for now.
-    const payload = continues && base.hold !== 'conflict' ? undefined : intent
+    // An earlier call may have sent the stored body, whose metadata may differ.
+    const payload = continues && !permitsOther(base, now) ? undefined : intent
     const content = claim(base, payload, key, lease)
     // A new order must not inherit the times of the earlier order in its row.
     const over: Found = base === undefined && found.row ? { id: rowId, row: found.row } : found

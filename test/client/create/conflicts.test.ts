@@ -15,6 +15,7 @@ import {
   recorded,
   rejects,
   type Step,
+  sameRequest,
   times,
   wipe,
 } from '../../support/history.ts'
@@ -48,6 +49,18 @@ histories([
     'a conflict ends when the caller requests the payload that owns the key',
     [...foreign, conflicts, buys(OTHER)],
     { record: { state: 'created', generation: 0 } },
+  ],
+  [
+    'after a conflict, no other payload is sent while a call that was taken over may still send its own',
+    [
+      (lab) => lab.dies((orders) => orders.create(order('r1')), { charged: false }),
+      fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' }, 2),
+      (lab) => all(lab.elsewhere().orders.recover({ takeOver: true })),
+      fails({ ...CONFLICT, local: true, attempts: 0 }, OTHER),
+      fails(CONFLICT, { request: order('r1', { metadata: { externalOrderId: 'r1', other: 1 } }) }),
+      ...[sameRequest, jump(8 * MINUTE), buys(OTHER)],
+    ],
+    { keys: [0, 0, 0, 0], charges: 1 },
   ],
   [
     'after a conflict, a later refusal under the key does not prove that nothing was bought',

@@ -64,6 +64,7 @@ const CREATE: readonly Line[] = [
   ['held, with another payload', 'refuse payload', { hold: 'refused' }, OTHER_PAYLOAD],
   ['refused, with another payload', 'send', refused, OTHER_PAYLOAD],
   ['in conflict, with another payload', 'send', CONFLICT, OTHER_PAYLOAD],
+  ['in conflict, taken over', 'refuse payload', { ...CONFLICT, othersUntil: NOW }, OTHER_PAYLOAD],
   ['recorded only by resolve()', 'tell', { ...created, fingerprint: {} }, OTHER_PAYLOAD],
   ['busy', 'wait', busy],
   ['busy in this process', 'wait', {}, { isLive: true }],
