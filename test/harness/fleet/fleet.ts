@@ -34,7 +34,7 @@ export async function roundsOf(
   return totals
 }
 
-const ROUNDS = 12
+const ROUNDS = 8
 
 /** Tests a fleet with one store. Each store has its own test file, so that they run in parallel. */
 export function fleetHolds(name: StoreName): void {

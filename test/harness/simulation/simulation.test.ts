@@ -9,7 +9,7 @@ import { planOf } from './plan.ts'
 import { simulate } from './simulate.ts'
 import { bundle, runSeeds } from './threads.ts'
 
-const SEEDS = effort(500, 100_000)
+const SEEDS = effort(500, 60_000)
 
 describe('the simulation', () => {
   it(`no promise breaks in ${SEEDS} seeded runs`, async () => {
