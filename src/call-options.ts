@@ -59,7 +59,7 @@ export interface CreateManyProgress {
   readonly completed: number
   /** Orders that this run created, including those whose `replayed` is undefined. */
   readonly created: number
-  /** Orders that existed before this run. */
+  /** Rows whose order existed before the row was placed. */
   readonly replayed: number
   /** Rows that failed. */
   readonly failed: number

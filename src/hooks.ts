@@ -61,7 +61,7 @@ export interface RetryEvent extends RequestEvent {
 export interface SettledEvent extends CallEvent {
   /** True if the call returned a result. */
   readonly ok: boolean
-  /** Number of HTTP requests that the call tried to send. */
+  /** Number of HTTP requests that the call tried to send; `orders.recover`: of all calls for the order. */
   readonly attempts: number
   /** Milliseconds from the start of the call to its end. */
   readonly durationMs: number
@@ -69,7 +69,7 @@ export interface SettledEvent extends CallEvent {
   readonly code?: string
   /** HTTP status of the last response. */
   readonly status?: number
-  /** Whether the wallet was charged; absent for reads. */
+  /** Whether the wallet was charged; absent for reads, except those that look an open order up. */
   readonly charged?: Charged
   /** The caller's own reference for the order. */
   readonly externalOrderId?: string
@@ -176,8 +176,8 @@ export class Reporter {
     const references: string[] = []
     try {
       for await (const outcome of outcomes) {
-        const { externalOrderId, key } = outcome.record
-        if (outcome.outcome === 'needs_attention') references.push(externalOrderId ?? key)
+        const { externalOrderId, key, slot } = outcome.record
+        if (outcome.outcome === 'needs_attention') references.push(externalOrderId ?? (key || slot))
         yield outcome
       }
     } finally {
@@ -217,7 +217,7 @@ export class Reporter {
 /** What a log line needs of the outcome of a recovery. */
 interface Recovered {
   readonly outcome: string
-  readonly record: { readonly externalOrderId?: string; readonly key: string }
+  readonly record: { readonly externalOrderId?: string; readonly key: string; readonly slot: string }
 }
 
 /**

@@ -31,6 +31,9 @@ export interface Codec {
  *
  * Each schema runs after the built-in check, on the same data. Methods return the schema's output,
  * with its type. Zod's `z.object` removes fields that it does not name; `z.looseObject` keeps them.
+ *
+ * TypeScript must see which schema is used. If it is optional, or the options have the plain type
+ * {@link ClientOptions}, methods have the built-in type, such as `Order`, although the schema runs.
  */
 export interface Schemas {
   /** For `orders.create`, `createMany`, `retrieve`, `list`, `waitFor`, `recover`, `reconcile`. */

@@ -120,7 +120,9 @@ export class Walk<T> {
     at.frontier = Math.max(at.frontier, end)
     at.offset = end
     const asked = this.start.limit ?? DEFAULT_LIMIT
-    const told = saysEnd({ end, received, asked, total, hasMore })
+    // A total that shrinks may count the rows that remain, and be equal to the end of any page.
+    const isSteady = hasMore !== undefined || (atFrontier && total === (at.total ?? total))
+    const told = isSteady && saysEnd({ end, received, asked, total, hasMore })
     if (received === 0 || (told && (hasMore === false || progress.stale === 0))) at.ended = true
 
     // Ignores a total below the number of rows already read: such a total counts one page, or the

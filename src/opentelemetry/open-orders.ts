@@ -4,7 +4,9 @@ import { SCOPE } from './conventions.ts'
 /** The part of a client that {@link observeOpenOrders} reads. */
 export interface UnresolvedOrders {
   /** The client's orders. */
-  readonly orders: { unresolved(): AsyncIterable<{ readonly createdAt: number }> }
+  readonly orders: {
+    unresolved(): AsyncIterable<{ readonly createdAt: number; readonly firstSentAt?: number }>
+  }
 }
 
 /** Options of {@link observeOpenOrders}. */
@@ -60,9 +62,10 @@ export function observeOpenOrders(client: UnresolvedOrders, options: ObserveOpti
     const counts = new Map(AGES.map(([age]) => [age, 0]))
     let most = 0
     try {
-      for await (const { createdAt } of client.orders.unresolved()) {
-        // If the clock of the machine that wrote the record is ahead, the difference is negative.
-        const age = Math.max(0, now() - createdAt)
+      for await (const { createdAt, firstSentAt } of client.orders.unresolved()) {
+        // The record may be older than its open order: a refused order is placed again in it. If the
+        // clock of the machine that wrote the record is ahead, the difference is negative.
+        const age = Math.max(0, now() - (firstSentAt || createdAt))
         const [name = ''] = AGES.find(([, below]) => age < below) ?? []
         counts.set(name, (counts.get(name) ?? 0) + 1)
         most = Math.max(most, age)

@@ -43,11 +43,14 @@ export function readEnvelope(body: unknown, identifier: string): Checked<ListEnv
   const fields = anyObject(body)
   if (fields === undefined) return wrong('is neither an array nor an object')
   const arrays = Object.values(fields).filter((value) => Array.isArray(value))
-  if (arrays.length === 0) return wrong('has no array of rows; set the option listEnvelope to find them')
+  const isEmpty = arrays.every((array) => array.length === 0)
+  // The rows may be further down, beside an empty array of errors.
+  if (arrays.length === 0 || (isEmpty && hasRows(fields, 4)))
+    return wrong('has no array of rows; set the option listEnvelope to find them')
   // An empty array beside one without identifiers is not taken for the end of the list: the other
   // array may contain the rows, and recovery may send an order that is missing from the list.
   const candidates =
-    arrays.length === 1 || arrays.every((array) => array.length === 0)
+    arrays.length === 1 || isEmpty
       ? arrays.slice(0, 1)
       : arrays.filter((array) => array.length > 0 && array.every(hasIdentifier))
   const [items] = candidates
@@ -62,6 +65,11 @@ export function readEnvelope(body: unknown, identifier: string): Checked<ListEnv
   )
   const hasMore = first(places, MORE, (value) => typeof value === 'boolean')
   return { value: { items, ...defined({ total, hasMore }) } }
+
+  function hasRows(value: unknown, depth: number): boolean {
+    if (Array.isArray(value)) return value.length > 0 && value.every(hasIdentifier)
+    return depth > 0 && isRecord(value) && Object.values(value).some((inner) => hasRows(inner, depth - 1))
+  }
 
   function hasIdentifier(row: unknown): boolean {
     return isRecord(row) && Object.hasOwn(row, identifier) && typeof row[identifier] === 'string'

@@ -78,6 +78,17 @@ it('observeOpenOrders treats an order from a clock that is ahead as new', async 
   expect([numbersOf(text, COUNT)['2m'], numbersOf(text, OLDEST)]).toEqual([1, { all: 0 }])
 })
 
+it('the age of an order does not count from an earlier refusal', async () => {
+  const { lab, observe, scrape } = scraped()
+  observe()
+  lab.fault({ type: 'status', status: 402 })
+  await failure(lab.create())
+  lab.runtime.jump(1441 * MINUTE)
+  await lab.doubted('drop')
+  lab.runtime.jump(MINUTE)
+  expect(numbersOf((await scrape()).text, OLDEST)).toEqual({ all: 60 })
+})
+
 it('observeOpenOrders reports an unreadable store as long as it is unreadable', async () => {
   const { lab, observe, scrape } = scraped()
   let gone = true

@@ -114,7 +114,9 @@ async function reconciledWith<Output>(
   missed: Missed,
 ): Promise<Reconciled<Output> | undefined> {
   const found = await recordOf(context, index, listed, missed)
-  const differs = found === undefined ? [] : differencesFound(found.record, listed)
+  // What only a person has recorded is this order, whatever differs.
+  const isConfirmed = found?.record.key === '' && found.record.order?.id === listed.id
+  const differs = found === undefined || isConfirmed ? [] : differencesFound(found.record, listed)
   // An order that contradicts the record's request belongs to another caller. Only with the
   // record's reference, it may still be the order.
   const isNamed =

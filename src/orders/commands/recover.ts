@@ -42,8 +42,9 @@ export async function* recover<Output>(
   const settings = callSettings(defaults, call)
   const { runtime } = connection
   const checkOpen = (): void => lifetime.check('unknown')
+  const run = new Deadline(runtime, settings.totalTimeout, undefined)
   const { ids, unusable } = await pendingRecords(context, settings)
-  for (const outcome of unusable) yield await report(context, outcome, settings)
+  for (const outcome of unusable) yield await report(context, outcome, settings, run)
   const lookups: Lookup[] = []
   let failures = 0
   const controller = new AbortController()
@@ -65,7 +66,7 @@ export async function* recover<Output>(
         ? unusableOutcome(unusable)
         : await untouched(context, rowId, known, signal.aborted ? GRACE : READ_TIMEOUT)
       // What other code threw ends the run unchanged, once the hooks have been told.
-      if (step !== undefined && known === undefined) await report(context, step, settings, callId)
+      if (step !== undefined && known === undefined) await report(context, step, settings, deadline, callId)
       // The record cannot be read, so the store would probably fail for the other records, too.
       if (step === undefined || known === undefined) throw error
     }
@@ -77,7 +78,7 @@ export async function* recover<Output>(
     const { error, order } = step
     if (COMMON_FAILURES.has(error?.code ?? '')) failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
-    return await report(context, step, settings, callId)
+    return await report(context, step, settings, deadline, callId)
   }
   const outcomes = concurrently(ids, {
     concurrency,
@@ -90,7 +91,7 @@ export async function* recover<Output>(
   const how = { operation: OPERATION, settings, checkOpen }
   for await (const looked of lookUp(context, lookups, failures < MAX_FAILURES, how)) {
     if (settings.signal?.aborted === true) throw aborted(settings.signal)
-    yield await report(context, looked, settings)
+    yield await report(context, looked, settings, run)
   }
   context.journal.pruneHourly('recover')
 }
@@ -209,12 +210,13 @@ async function report<Output>(
   context: OrdersContext<Output>,
   outcome: RecoveryOutcome,
   settings: CallSettings,
+  deadline: Deadline,
   callId: string = context.connection.runtime.randomId(),
 ): Promise<RecoveryOutcome<Output>> {
   const { record } = outcome
-  const { key: idempotencyKey, externalOrderId, attempts } = record
+  const { externalOrderId, attempts } = record
   const orderId = outcome.order?.id ?? record.order?.id
-  const names = defined({ idempotencyKey, externalOrderId, orderId })
+  const names = defined({ idempotencyKey: record.key || undefined, externalOrderId, orderId })
   let told: RecoveryOutcome<Output>
   if (outcome.order === undefined) told = outcome
   else
@@ -229,7 +231,7 @@ async function report<Output>(
     ...orderEvent({ command: 'recover', callId }),
     ok: told.order !== undefined || told.outcome === 'rejected',
     attempts,
-    durationMs: 0,
+    durationMs: deadline.elapsed(),
     recovery: told.outcome,
     charged: told.outcome === 'created' ? 'yes' : chargedOf(record),
     ...names,

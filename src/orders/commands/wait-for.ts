@@ -74,7 +74,7 @@ export async function waitForOrder<T>(
         orderId,
         attempts,
         deadline: 'total',
-        cause,
+        cause: settings.signal?.reason ?? cause,
       })
   }
 }

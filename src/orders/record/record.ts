@@ -158,7 +158,8 @@ export function recordFacts(
 ): ErrorFacts & { readonly charged: Charged } {
   return {
     charged: chargedOf(record),
-    idempotencyKey: record?.key,
+    // Empty if only `resolve()` has recorded the order.
+    idempotencyKey: record?.key || undefined,
     externalOrderId: record?.externalOrderId,
     orderId: record?.order?.id,
   }

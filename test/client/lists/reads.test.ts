@@ -294,6 +294,9 @@ describe('orders.waitFor', () => {
     const error = await failure(waitFor({ ...never, timeout: 40_000 }))
     const facts = { charged: 'no', orderId: 'ord_1', attempts: polls().length }
     expect(error).toMatchObject({ code: 'timeout', deadline: 'total', ...facts })
+    const reason = new DOMException('over', 'TimeoutError')
+    const own = through('pending').waitFor({ ...never, signal: AbortSignal.abort(reason) })
+    expect((await failure(own)).cause).toBe(reason)
     expect(runtime.monotonic()).toBe(40_000)
     expect(polls().at(-1)).toBe(39_000)
     expect(runtime.timers).toBe(0)

@@ -399,6 +399,7 @@ it.each<[count: number, options: RecoverOptions, takes: number]>([
   const before = lab.runtime.monotonic()
   expect(await lab.orders.recover(options)).toMatchObject({ created: count })
   expect(lab.runtime.monotonic() - before).toBe(takes)
+  expect(lab.settled.at(-1)).toMatchObject({ operation: 'orders.recover', durationMs: 50 })
   expect(() => lab.orders.recover({ concurrency: 0 })).toThrow(InvalidRequestError)
   lab.sandbox.expectCharges(count)
 })

@@ -123,6 +123,12 @@ it('resolve() adopts an order only under its own reference, and none under a key
   await rejects(resolve(lab, id), { code: 'invalid_request', issues: [{ path: 'orderId' }], message })
   await rejects(resolve(lab, id, { name: { idempotencyKey: 'k1' } }), { code: 'invalid_request' })
   expect(await all(lab.orders.remembered({ since: 0 }))).toEqual([])
+  const adopted = { as: 'created', orderId: id, despite: ['externalOrderId'] } as const
+  await lab.orders.resolve(NAME, adopted)
+  expect(await all(lab.orders.reconcile())).toMatchObject([{ kind: 'matched' }])
+  // Its key is unknown, and no error or event may have an empty one.
+  const error = await failure(lab.orders.resolve(NAME, { as: 'abandoned' }))
+  expect(error.supportReference).toEqual({ orderId: id, ...NAME })
 })
 
 it('resolve() names every field that differs, and accepts the order despite exactly these', async (lab) => {

@@ -24,6 +24,7 @@ describe('the rows of a list answer', () => {
     'are the array with ids beside an empty one': [{ errors: [], orders: rows }, { items: rows }],
     'are the array with one id among several': [{ a: [{ id: 'x' }], b: ['y'] }, { items: [{ id: 'x' }] }],
     'are none if all arrays are empty': [{ errors: [], orders: [] }, { items: [] }],
+    'are none if only arrays of others are not': [{ data: [], meta: { links: [{}], t: [] } }, { items: [] }],
   }
   test.each(Object.entries(shapes))('the rows of a list %s', (_title, [body, envelope]) => {
     expect(envelopeOf(body)).toEqual(envelope)
@@ -41,6 +42,7 @@ describe('the rows of a list answer', () => {
     ['there is no array', { id: 'ord_1' }, NONE],
     ['the object is empty', {}, NONE],
     ['the array is further down', { data: { items: rows } }, NONE],
+    ['the array is further down, beside an empty one', { data: { list: { of: rows } }, errors: [] }, NONE],
     ...[undefined, null, 1, 'text', true].map((body): [string, unknown, RegExp] => [
       `the body is ${body}`,
       body,
