@@ -33,8 +33,11 @@ const BODY_PROBLEMS: Readonly<Record<BodyProblem, Parameters<typeof refusal>>> =
   not_json: [400, 'BAD_REQUEST', 'The request body is not valid JSON.'],
 }
 
-/** No content-length and no content-encoding, because the proxy returns the body decoded. */
-const RETURNED_HEADERS = ['content-type', 'retry-after', 'idempotent-replayed', ...REQUEST_ID_HEADERS]
+/**
+ * Only what the client reads: `Age` shows a list that comes from a cache. The client reads no
+ * `Content-Type`, and an HTML page of the service must not run on the origin of the page.
+ */
+const RETURNED_HEADERS = ['age', 'retry-after', 'idempotent-replayed', ...REQUEST_ID_HEADERS]
 
 /**
  * Statuses after which browsers silently resend a POST: Chromium after both, Firefox and WebKit
@@ -175,7 +178,7 @@ async function exchange<Incoming>(
     // same key again to read the order.
     if (method === 'GET' || status >= 300) return lose(502, reasonOf(error))
   }
-  const returned = new Headers({ 'cache-control': 'no-store' })
+  const returned = new Headers({ 'cache-control': 'no-store', 'content-type': 'application/json' })
   for (const name of RETURNED_HEADERS) {
     const value = response.headers.get(name)
     if (value !== null) returned.set(name, redact(value, [key]))

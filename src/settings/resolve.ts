@@ -4,7 +4,7 @@ import { sendOver } from '../http/attempt.ts'
 import type { CallSettings, Connection } from '../http/call.ts'
 import { CLOCK_SKEW } from '../http/deadline.ts'
 import { kyTransport } from '../http/ky-transport.ts'
-import { normalizeServer } from '../identity/keys.ts'
+import { checkReference, normalizeServer } from '../identity/keys.ts'
 import type { ClientOptions, Schemas } from '../options.ts'
 import { platformRuntime, type Runtime } from '../runtime.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
@@ -55,9 +55,24 @@ const DAY = 24 * 60 * 60 * 1000
 
 /**
  * Trims white space, which may come from a file or an environment variable. Under a label with
- * white space, the client would not find the orders of the trimmed label.
+ * white space, the client would not find the orders of the trimmed label. Nor would it under a label
+ * that only looks the same.
  */
-const label: Read<string> = (value, refuse) => text(value, refuse).trim()
+const label: Read<string> = (value, refuse) => {
+  const trimmed = text(value, refuse).trim()
+  const problem = checkReference(trimmed)
+  return problem === undefined ? trimmed : refuse(problem)
+}
+
+const server: Read<string> = (value, refuse) => {
+  const name = label(value, refuse)
+  if (!/^https?:/i.test(name)) return name
+  try {
+    return normalizeServer(name)
+  } catch {
+    return refuse('is not an absolute http or https address')
+  }
+}
 
 const store: Read<OrderStore> = (value, refuse) => {
   const read = withMethods<OrderStore>('get', 'insert', 'update', 'listOpen', 'prune', 'list', 'close')
@@ -72,7 +87,7 @@ const CLIENT: Readers<ClientOptions> = {
   apiKey,
   account: label,
   store,
-  server: label,
+  server,
   timeout: duration,
   totalTimeout: duration,
   maxRetries: integer(0, 100),

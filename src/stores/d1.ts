@@ -50,7 +50,7 @@ export class D1Store extends EngineStore {
    * @throws {StoreError} if `database` is not the binding of a D1 database
    */
   constructor(options: D1StoreOptions) {
-    const { database }: D1StoreOptions = given(options)
+    const { database }: D1StoreOptions = given('D1Store', options, { database: true })
     const isSession = hasMethod(database, 'getBookmark')
     if (!hasMethod(database, 'prepare') || isSession)
       throw new StoreError(

@@ -48,7 +48,7 @@ export class DurableObjectStore extends EngineStore {
    * @throws {StoreError} if `storage` is not the storage of an object with SQLite
    */
   constructor(options: DurableObjectStoreOptions) {
-    const { storage }: DurableObjectStoreOptions = given(options)
+    const { storage }: DurableObjectStoreOptions = given('DurableObjectStore', options, { storage: true })
     checkStorage(storage)
     const read: Query = async (text, parameters) => storage.sql.exec(text, ...parameters).toArray()
     const write: Query = async (text, parameters) => {

@@ -64,7 +64,10 @@ export class IndexedDbStore extends EngineStore {
    * @throws {StoreError} if an option is wrong
    */
   constructor(options: IndexedDbStoreOptions) {
-    const { name, openTimeout = 3_000 }: IndexedDbStoreOptions = given(options)
+    const { name, openTimeout = 3_000 }: IndexedDbStoreOptions = given('IndexedDbStore', options, {
+      name: true,
+      openTimeout: true,
+    })
     if (typeof name !== 'string' || name === '') {
       throw new StoreError(
         'The option `name` of IndexedDbStore must be a non-empty string, such as "orders".',

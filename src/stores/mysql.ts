@@ -59,7 +59,11 @@ export class MysqlStore extends ServerStore {
    * @throws {StoreError} if an option is wrong
    */
   constructor(options: MysqlStoreOptions) {
-    const { client, table = 'customer_ordering_rows', database }: MysqlStoreOptions = given(options)
+    const {
+      client,
+      table = 'customer_ordering_rows',
+      database,
+    }: MysqlStoreOptions = given('MysqlStore', options, { client: true, table: true, database: true })
     const has = (name: string): boolean => hasMethod(client, name)
     // The database of an ORM may have one of the last two.
     if (!(has('promise') || has('getConnection') || (has('query') && has('execute'))))

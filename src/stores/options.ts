@@ -1,8 +1,19 @@
 import { StoreError } from '../errors/classes.ts'
 
-/** Without it, a call without options would throw a TypeError, not a StoreError. */
-export function given<T extends object>(options: T): T {
-  return Object(options)
+/**
+ * The options of a store, also of a call without options. Refuses unknown names: with the default in
+ * place of a misspelt table, the store would not find its orders.
+ */
+export function given<T extends object>(
+  store: string,
+  options: T,
+  names: { readonly [Name in keyof T]-?: true },
+): T {
+  const read: T = Object(options)
+  const unknown = Object.keys(read).find((name) => !Object.hasOwn(names, name))
+  if (unknown === undefined) return read
+  const known = Object.keys(names).join(', ')
+  throw new StoreError(`The option \`${unknown}\` of ${store} is not known. Known options: ${known}.`)
 }
 
 export function hasMethod(value: unknown, name: string): boolean {

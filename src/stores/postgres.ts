@@ -68,7 +68,7 @@ export class PostgresStore extends ServerStore {
       client,
       table = 'customer_ordering_rows',
       schema = 'public',
-    }: PostgresStoreOptions = given(options)
+    }: PostgresStoreOptions = given('PostgresStore', options, { client: true, table: true, schema: true })
     if (!hasMethod(client, 'query'))
       throw new StoreError(
         'PostgresStore needs a client with a method `query(text, parameters)`, such as a pg Pool or a PGlite.',

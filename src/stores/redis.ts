@@ -74,7 +74,17 @@ export class RedisStore extends EngineStore {
    * @throws {StoreError} if an option is wrong
    */
   constructor(options: RedisStoreOptions) {
-    const { client, prefix = 'customer-ordering:', persistence, eviction }: RedisStoreOptions = given(options)
+    const {
+      client,
+      prefix = 'customer-ordering:',
+      persistence,
+      eviction,
+    }: RedisStoreOptions = given('RedisStore', options, {
+      client: true,
+      prefix: true,
+      persistence: true,
+      eviction: true,
+    })
     if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
       throw new StoreError('The option `prefix` of RedisStore must be a string without braces.')
     }

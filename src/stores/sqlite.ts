@@ -65,7 +65,11 @@ export class SqliteStore extends EngineStore {
    * the database cannot store orders safely, or a newer version of this package wrote it
    */
   constructor(options: SqliteStoreOptions) {
-    const { path, busyTimeout = DEFAULT_BUSY_TIMEOUT }: Partial<SqliteStoreOptions> = given(options)
+    const { path, busyTimeout = DEFAULT_BUSY_TIMEOUT }: Partial<SqliteStoreOptions> = given(
+      'SqliteStore',
+      options,
+      { path: true, busyTimeout: true },
+    )
     const name = locate(path)
     super(
       'SqliteStore',

@@ -96,7 +96,7 @@ return {}`)
  */
 export const INSERT: Script = script(`
 local found = redis.call('GET', KEYS[1])
-if found then
+if found then${ON_PRIMARY}
   local _, _, _, _, oldMarks = string.match(found, ${STORED})
   if oldMarks and string.find(oldMarks, ARGV[2], 1, true) then return {'written'} end
   return {'found', found}
@@ -110,11 +110,11 @@ return {'written'}`)
  * version. Returns `written`, `other` if the row is missing or has another version, or `foreign` if
  * this version of the package cannot read the row.
  *
- * The first ZREM removes nothing. It lets a server whose memory is full store the outcomes of
+ * Its first writes change nothing. They let a server whose memory is full store the outcomes of
  * orders in progress: Redis checks its memory only until the first write of a script, and never for
- * ZREM.
+ * PERSIST or ZREM. The first ZREM also fails before any change if the user may not call ZREM.
  */
-export const UPDATE: Script = script(`
+export const UPDATE: Script = script(`${ON_PRIMARY}
 local found = redis.call('GETRANGE', KEYS[1], 0, ${HEAD_LENGTH})
 if found == '' then return {'other'} end
 local version, _, _, oldUpdated, oldMarks = string.match(found, ${STORED})

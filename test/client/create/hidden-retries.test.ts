@@ -172,11 +172,11 @@ describe('the look-up of create() for an order that was refused', () => {
     expect(placed.id).toBe(lab.charged())
   })
 
-  it('a list that comes from a cache does not permit a new key', async () => {
+  it.each(['300', '300, 12'])('a list from a cache does not permit a new key: Age %s', async (_lab, age) => {
     const lab = await refused()
     const cached: typeof fetch = async (...request) => {
       const response = await retrying(lab)(...request)
-      return new Response(response.body, { status: response.status, headers: { age: '300' } })
+      return new Response(response.body, { status: response.status, headers: { age } })
     }
     const error = await failure(lab.client({ fetch: cached }).orders.create(FROM_SHOP))
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown', status: 200 })

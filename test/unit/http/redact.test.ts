@@ -28,6 +28,9 @@ describe('an API key in a text of the server', () => {
     'as Gson writes JSON': (key) => key.replace(/\W/g, (c) => `\\u00${hex(c)}`),
     'as .NET writes JSON in JSON': (key) => key.replace(/\W/g, (c) => `\\\\u00${hex(c).toUpperCase()}`),
     'as JSON has it with escaped slashes': (key) => JSON.stringify({ message: key }).replaceAll('/', '\\/'),
+    'in HTML by number': (key) => key.replace(/\W/g, (c) => `&#x${hex(c)};`),
+    'in HTML by name': (key) =>
+      key.replaceAll('/', '&sol;').replaceAll('+', '&#43;').replaceAll('=', '&equals;'),
     'in JSON within JSON': (key) => JSON.stringify(JSON.stringify({ message: key })),
     'in JSON within JSON with escaped slashes': (key) =>
       JSON.stringify(JSON.stringify({ message: key }).replaceAll('/', '\\/')),

@@ -82,7 +82,7 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
     ],
     right: ['a', KEY, 'a'.repeat(4096), 'a\n', 'a\r\n', '!~', null, () => KEY, async () => KEY],
   },
-  account: { wrong: notTexts, right: ['shop-eu', 'Läden', 'a b'] },
+  account: { wrong: [...notTexts, 'shop\u200b', 'a\tb'], right: ['shop-eu', 'Läden', 'a b'] },
   store: {
     wrong: [
       ...['x', 5, null, {}, () => {}, { ...new MemoryStore() }, durable('disk')],
@@ -90,7 +90,7 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
     ],
     right: [new MemoryStore()],
   },
-  server: { wrong: notTexts, right: ['production', 'https://api.example.com'] },
+  server: { wrong: [...notTexts, 'https://'], right: ['production', 'https://api.example.com'] },
   timeout: { wrong: notDurations, right: [1, 0.5, 30_000, 2 ** 40] },
   totalTimeout: { wrong: notDurations, right: [1, 120_000, Number.MAX_SAFE_INTEGER] },
   maxRetries: {
@@ -427,8 +427,9 @@ it.each<[string, (misplaced: never) => unknown]>([
 it('account and server lose white space around them, and server is the normalized baseUrl by default', () => {
   const trimmed = { account: 'shop', server: 'live' }
   expect(resolve({ ...good, account: ' shop\n', server: '\tlive ' })).toMatchObject(trimmed)
-  const spelled = { ...good, baseUrl: 'https://API.example.com.:443/%7ebase/' }
-  expect(resolve(spelled).server).toBe('https://api.example.com/~base')
+  const spelled = 'https://API.example.com.:443/%7ebase/'
+  for (const name of ['baseUrl', 'server'])
+    expect(resolve({ ...good, [name]: spelled }).server).toBe('https://api.example.com/~base')
 })
 
 it.each(['device', 'server'])('account is required with a store of durability %s', (durability) => {
