@@ -144,7 +144,7 @@ export class Journal {
     const record: JournalRecord = { ...content, version, createdAt, updatedAt: now }
     let row: StoredRow | Interruption
     try {
-      const encoded = encodeRecord(this.scope, found.id, content, record, this.#codec)
+      const encoded = encodeRecord(this.scope, found.id, record, this.#codec)
       row = encoded instanceof Promise ? await this.#bounded(encoded, codecTime) : encoded
       if (row instanceof Interruption) throw new TypeError('codec.encrypt() did not finish in time')
     } catch (cause) {

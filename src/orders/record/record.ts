@@ -175,21 +175,19 @@ const FORGOTTEN = 'forgotten'
 
 const SEALED = 'sealed:'
 
-/** @param columns are not part of the text */
+/** The columns of the row are not part of its text. */
 export function encodeRecord(
   scope: string,
   id: string,
-  content: RecordContent,
-  columns: Pick<StoredRow, 'version' | 'createdAt' | 'updatedAt'>,
+  record: JournalRecord,
   codec: Codec | undefined,
 ): StoredRow | Promise<StoredRow> {
-  const { version, createdAt, updatedAt } = columns
-  const { state } = content
+  const { version, createdAt, updatedAt, state } = record
   const inColumns = { version: undefined, createdAt: undefined, updatedAt: undefined }
-  const open = textOf({ ...content, ...inColumns }).slice(0, -1)
+  const open = textOf({ ...record, ...inColumns }).slice(0, -1)
   const layout = `,"layout":${LAYOUT}`
   const data = open + layout + sumOf(scope, id, open, layout)
-  const row = { scope, id, version, open: isPending(content), state, createdAt, updatedAt, data }
+  const row = { scope, id, version, open: isPending(record), state, createdAt, updatedAt, data }
   if (codec === undefined) return row
   const sealed = async (): Promise<StoredRow> => ({ ...row, data: SEALED + (await codec.encrypt(data)) })
   return sealed()

@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { rowIdOf, scopeOf } from '../../../src/identity/keys.ts'
 import { CustomerOrderingClient } from '../../../src/index.ts'
-import { encodeRecord, type RecordContent } from '../../../src/orders/record/record.ts'
+import { encodeRecord, type JournalRecord } from '../../../src/orders/record/record.ts'
 import { platformRuntime } from '../../../src/runtime.ts'
 import { SqliteStore } from '../../../src/stores/sqlite.ts'
 import { positiveInteger, readArguments } from '../../../tools/programs/arguments.ts'
@@ -43,11 +43,12 @@ async function fill(path: string, records: number): Promise<void> {
     const id = rowIdOf(platformRuntime.deriveId, slot)
     const at = START + Math.floor((20 * number) / records)
     const { body: _body, ...content } = LEFT_OPEN
-    const record: RecordContent = {
+    const record: JournalRecord = {
       ...{ ...content, slot, ...order.metadata, key: platformRuntime.randomId(), fingerprint: {} },
       ...{ state: 'created', ambiguous: false, order, firstSentAt: at },
+      ...{ version: 1, createdAt: at, updatedAt: at },
     }
-    const row = await encodeRecord(scope, id, record, { version: 1, createdAt: at, updatedAt: at }, undefined)
+    const row = await encodeRecord(scope, id, record, undefined)
     insert.run(scope, id, row.state, at, at, row.data)
   }
   database.exec('COMMIT')
