@@ -191,12 +191,8 @@ export function abandon(record: RecordContent, next: Key | undefined, id: string
  * The clock went back, so the age of the keys is unknown. With a known age, the window of the keys
  * would open again once the clock catches up. A call that holds the record may still be running.
  */
-export function distrust(
-  { version: _version, createdAt: _created, updatedAt, ...record }: JournalRecord,
-  now: number,
-  id: string,
-): RecordContent {
-  const { busyUntil = 0, othersUntil = 0, firstSentAt, firstKeySentAt } = record
+export function distrust(record: JournalRecord, now: number, id: string): JournalRecord {
+  const { busyUntil = 0, othersUntil = 0, firstSentAt, firstKeySentAt, updatedAt } = record
   const end = Math.max(busyUntil, othersUntil)
   return {
     ...record,

@@ -192,13 +192,12 @@ async function withTrustedTimes(context: OrderContext, found: FoundRecord, job: 
   const { record } = found
   const now = context.connection.runtime.now()
   if (!isFromFuture(record, now)) return found
-  const content = distrust(record, now, job.callId)
+  const marked = distrust(record, now, job.callId)
   if (isPending(record)) {
-    const written = await context.journal.write(found, content, job.deadline)
+    const written = await context.journal.write(found, marked, job.deadline)
     if (written.result === 'written') return written.found
   }
-  const { version, createdAt, updatedAt } = record
-  return { ...found, record: { ...content, version, createdAt, updatedAt } }
+  return { ...found, record: marked }
 }
 
 /**

@@ -306,6 +306,6 @@ describe('a record whose times are not to be trusted', () => {
     ['refused', marked, { state: 'rejected', ambiguous: false }],
   ])('a record that was %s is marked: %j', (_what, expected, before) => {
     const after = distrust(record({ ...before, updatedAt }), NOW, 'new')
-    expect(changes(content(before), after)).toStrictEqual(expected)
+    expect(changes(record({ ...before, updatedAt }), after)).toStrictEqual(expected)
   })
 })
