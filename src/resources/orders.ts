@@ -12,7 +12,6 @@ import type {
   Resolution,
   WaitForOptions,
 } from '../call-options.ts'
-import { segment } from '../http/path.ts'
 import { Lazy, listOf, once } from '../lazy.ts'
 import { type ListEndpoint, listPages } from '../lists/list-pages.ts'
 import type { Pages } from '../lists/pages.ts'
@@ -24,6 +23,7 @@ import {
   createMany,
   createManySummary,
 } from '../orders/commands/create-many.ts'
+import { orderRead } from '../orders/commands/look-up.ts'
 import { type Reconciled, reconcile } from '../orders/commands/reconcile.ts'
 import { recover } from '../orders/commands/recover.ts'
 import {
@@ -38,13 +38,11 @@ import { ORDERS_PATH, type OrderContext, type OrdersContext } from '../orders/re
 import type { OrderRecord } from '../orders/record/record.ts'
 import { attachInfo } from '../response-info.ts'
 import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
-import { reader, withId } from '../schemas/shape.ts'
+import { reader } from '../schemas/shape.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
 import { type ResourceContext, retrieve } from './context.ts'
 
 const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read' } as const
-const RETRIEVE = { ...LIST, operation: 'orders.retrieve', missing: 'order' } as const
-const WAIT = { ...RETRIEVE, operation: 'orders.waitFor' } as const
 
 /** Places each order once, reads orders, and settles orders without a known outcome. */
 export class Orders<S extends Schemas = Schemas> {
@@ -136,8 +134,8 @@ export class Orders<S extends Schemas = Schemas> {
    * const { status } = await client.orders.retrieve('ord_4f2a')
    */
   async retrieve(orderId: string, options?: RequestOptions): Promise<OrderOf<S>> {
-    const parse = withId('id', orderId, this.#context.parse)
-    return await retrieve(this.#context, RETRIEVE, pathOf(orderId), parse, options)
+    const { endpoint, path, parse } = orderRead('orders.retrieve', orderId, this.#context.parse)
+    return await retrieve(this.#context, endpoint, path, parse, options)
   }
 
   /**
@@ -175,17 +173,8 @@ export class Orders<S extends Schemas = Schemas> {
     // is a function.
     const { until, timeout, ...call } = readArguments.waitFor(options) as Partial<WaitForOptions<OrderOf<S>>>
     if (until === undefined) return refuseArgument('must be a function', 'until')
-    const { connection, defaults, lifetime } = this.#context
-    const { value, info } = await waitForOrder(connection, {
-      endpoint: WAIT,
-      path: pathOf(orderId),
-      orderId,
-      parse: withId('id', orderId, this.#context.parse),
-      until,
-      timeout: timeout ?? 120_000,
-      settings: callSettings(defaults, call),
-      checkOpen: () => lifetime.check(),
-    })
+    const settings = callSettings(this.#context.defaults, call)
+    const { value, info } = await waitForOrder(this.#context, orderId, until, timeout ?? 120_000, settings)
     attachInfo(value, info)
     return value
   }
@@ -308,8 +297,4 @@ export class Orders<S extends Schemas = Schemas> {
     const settings = callSettings(defaults, readArguments.call(options))
     return listOf('orders.reconcile', () => lifetime.each(reconcile(this.#context, which, settings)))
   }
-}
-
-function pathOf(orderId: string): string {
-  return `${ORDERS_PATH}/${segment('orderId', orderId)}`
 }

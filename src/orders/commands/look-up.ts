@@ -6,10 +6,10 @@ import { statusRow } from '../../errors/statuses.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline } from '../../http/deadline.ts'
 import { segment } from '../../http/path.ts'
-import { READ_ITEM, type Reply, read } from '../../http/request.ts'
+import { READ_ITEM, type ReadCall, type Reply, read } from '../../http/request.ts'
 import { type Checked, checkNow, wrong } from '../../schemas/check.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
-import { withId } from '../../schemas/shape.ts'
+import { type Parse, withId } from '../../schemas/shape.ts'
 import { type Asked, differencesFound, echoOf, sourceSystemOf } from '../protocol/outcome.ts'
 import { ORDERS_PATH, type OrderContext, SENDING } from '../record/context.ts'
 import type { Found, FoundRecord } from '../record/journal.ts'
@@ -32,6 +32,20 @@ const CUT_PAUSE = 15 * 60 * 1000
 /** Milliseconds to store what a look-up has found. */
 const STORE_TIME = 5000
 
+/** How an order is read by its id, but for the settings. */
+export function orderRead<T>(
+  operation: string,
+  orderId: string,
+  parse: Parse<T>,
+): Omit<ReadCall<T>, 'settings'> {
+  return {
+    ...READ_ITEM,
+    endpoint: { operation, method: 'GET', permission: 'orders:read', missing: 'order' },
+    path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
+    parse: withId('id', orderId, parse),
+  }
+}
+
 /** @param asked known facts that the order must not contradict */
 export async function readOrder(
   context: OrderContext,
@@ -41,14 +55,8 @@ export async function readOrder(
   settings: CallSettings,
   asked?: Asked,
 ): Promise<Reply<Order>> {
-  return await read(context.connection, {
-    ...READ_ITEM,
-    endpoint: { operation, method: 'GET', permission: 'orders:read', missing: 'order' },
-    path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
-    settings,
-    charged,
-    parse: withId('id', orderId, (body) => readable(body, asked)),
-  })
+  const order = orderRead(operation, orderId, (body) => readable(body, asked))
+  return await read(context.connection, { ...order, settings, charged })
 }
 
 function readable(body: unknown, asked: Asked | undefined): Checked<Order> {

@@ -1,24 +1,12 @@
 /** Polls one order. */
 import { isCustomerOrderingError, TimeoutError } from '../../errors/classes.ts'
-import type { CallSettings, Connection, Endpoint } from '../../http/call.ts'
+import type { CallSettings } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import { abortedError, UNKNOWN_CALL } from '../../http/failures.ts'
-import { READ_ITEM, type Reply, read } from '../../http/request.ts'
+import { type Reply, read } from '../../http/request.ts'
 import type { ResponseInfo } from '../../response-info.ts'
-import type { Parse } from '../../schemas/shape.ts'
-
-export interface Wait<T> {
-  readonly endpoint: Endpoint
-  readonly path: string
-  readonly orderId: string
-  readonly parse: Parse<T>
-  readonly until: (order: T) => boolean | Promise<boolean>
-  /** Milliseconds. */
-  readonly timeout: number
-  readonly settings: CallSettings
-  /** Called before each read. Throws once the client is closed. */
-  readonly checkOpen: () => void
-}
+import type { OrdersContext } from '../record/context.ts'
+import { orderRead } from './look-up.ts'
 
 const FIRST_PAUSE = 1000
 const LONGEST_PAUSE = 30_000
@@ -27,22 +15,27 @@ const LAG = 10_000
 
 const UNMET = 'did not meet the condition'
 
+/** @param timeout milliseconds of the whole wait */
 export async function waitForOrder<T>(
-  connection: Connection,
-  { endpoint, path, orderId, parse, until, timeout, settings, checkOpen }: Wait<T>,
+  { connection, lifetime, parse }: OrdersContext<T>,
+  orderId: string,
+  until: (order: T) => boolean | Promise<boolean>,
+  timeout: number,
+  settings: CallSettings,
 ): Promise<{ readonly value: T; readonly info: ResponseInfo }> {
   const { runtime } = connection
+  const order = orderRead('orders.waitFor', orderId, parse)
+  const { endpoint, path } = order
   const deadline = new Deadline(runtime, timeout, settings.signal)
   let attempts = 0
   let what = 'could not be read'
   for (let step = FIRST_PAUSE; ; step = Math.min(LONGEST_PAUSE, step * 2)) {
-    checkOpen()
+    lifetime.check()
     const totalTimeout = Math.max(1, Math.min(settings.totalTimeout, deadline.remaining()))
     let seen: Reply<T> | undefined
     let cause: unknown
     try {
-      const call = { ...READ_ITEM, endpoint, path, settings: { ...settings, totalTimeout }, parse }
-      seen = await read<T>(connection, call)
+      seen = await read(connection, { ...order, settings: { ...settings, totalTimeout } })
     } catch (error) {
       if (!isCustomerOrderingError(error)) throw error
       attempts += error.attempts
