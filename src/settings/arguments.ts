@@ -58,6 +58,8 @@ export const idempotencyKey: Read<string> = (value, refuse) => {
   return problem === undefined ? String(value) : refuse(problem)
 }
 
+export const CREATE: Readers<CreateOptions> = { ...CALL, allowDuplicate: flag, idempotencyKey }
+
 const since: Read<number> = only(
   (value) => Number.isFinite(value),
   'must be a time in milliseconds since 1970',
@@ -97,7 +99,7 @@ export const readArguments: {
 } = {
   call: argument(CALL),
   listCall: argument({ ...CALL, prefetch: integer(0, 16) }),
-  create: argument({ ...CALL, allowDuplicate: flag, idempotencyKey }),
+  create: argument(CREATE),
   createMany: argument<CreateManyOptions>({ ...CALL, concurrency: integer(1), onProgress: callable() }),
   waitFor: argument<WaitForOptions<never>>({ ...CALL, until: callable() }),
   recover: argument({ ...CALL, concurrency: integer(1), takeOver: flag }),

@@ -14,6 +14,7 @@ import {
 } from '../../identity/keys.ts'
 import { checkNow, issuesText } from '../../schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema } from '../../schemas/order.ts'
+import { CREATE } from '../../settings/arguments.ts'
 import { folded, isOneEdit } from '../../settings/readers.ts'
 
 /** No later change of the arguments has an effect. */
@@ -119,22 +120,12 @@ function invalid(issues: readonly Issue[]): InvalidRequestError {
   })
 }
 
-const OPTIONS = [
-  'idempotencyKey',
-  'allowDuplicate',
-  'signal',
-  'timeout',
-  'totalTimeout',
-  'maxRetries',
-  'headers',
-]
-
 /** The known names, where they belong in a request, and how they are compared. */
 const KNOWN = [
   ...['serviceId', 'target', 'quantity', 'metadata'].map((name) => ({ name, place: name })),
   { name: 'productId', place: 'serviceId' },
   { name: 'externalOrderId', place: 'metadata.externalOrderId' },
-  ...OPTIONS.map((name) => ({ name, place: 'options' })),
+  ...Object.keys(CREATE).map((name) => ({ name, place: 'options' })),
 ].map(({ name, place }) => ({ name, place, folded: folded(name) }))
 
 /** With one wrong letter, a shorter name may be another word: `readers` is not `headers`. */
