@@ -159,13 +159,6 @@ function isTransient(result: AttemptResult): boolean {
 
 type AnswerFacts = Pick<ResponseInfo, 'status' | 'requestId'>
 
-const NO_ANSWER = { status: undefined, headers: undefined } as const
-
-export function factsOf({ secrets, last }: Trail): AnswerFacts {
-  const { status, headers } = answerOf(last) ?? NO_ANSWER
-  return defined({ status, requestId: headers && requestIdOf(headers, secrets) })
-}
-
 export function answerFacts(info: AnswerFacts): AnswerFacts {
   const { status, requestId } = bare(info)
   return defined({ status, requestId })
@@ -176,7 +169,9 @@ export function answerFacts(info: AnswerFacts): AnswerFacts {
 // Node 24).
 
 export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {
-  const { status, headers } = answerOf(last) ?? NO_ANSWER
+  const answered = answerOf(last)
+  const status = answered?.status
+  const headers = answered?.headers
   return () => ({
     ...defined({ status, requestId: headers && requestIdOf(headers, secrets) }),
     attempts,

@@ -15,7 +15,7 @@ import { chargedSentence, conflictSentence, moneySentence } from '../../errors/m
 import { noTrail } from '../../http/call.ts'
 import { type Deadline, Interruption } from '../../http/deadline.ts'
 import { type CallContext, errorOf, unexpectedBody } from '../../http/failures.ts'
-import { factsOf } from '../../http/request.ts'
+import { infoLater } from '../../http/request.ts'
 import { differingFields, referenceIn, rowIdOf } from '../../identity/keys.ts'
 import type { RefusalOf } from '../protocol/rules.ts'
 import { type CreateJob, type Job, ORDERS_PATH, type OrderContext, SENDING } from '../record/context.ts'
@@ -103,7 +103,7 @@ export function sentError(job: CreateJob, sent: Sent, charged: Charged): Custome
   // After a 2xx response, report an unreadable order, even if a later attempt got an error.
   const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
   if (unreadable && ending.end !== 'aborted') {
-    const last = bare(factsOf(ending.trail))
+    const last = bare(infoLater(ending.trail, 0)())
     const status = sent.charged === 'yes' ? 201 : last.status
     // A later attempt may have got another response than the one that proves the charge.
     const requestId = status === last.status ? last.requestId : undefined
