@@ -25,12 +25,10 @@ export interface Lookup {
 }
 
 /** How often the list is read: one read can miss rows that move during the read. */
-const SWEEPS = 2
+export const SWEEPS = 2
 export const MAX_PAGES = 200
 /** Milliseconds for which a record is not looked up again after a lookup stopped at `MAX_PAGES`. */
 const CUT_PAUSE = 15 * 60 * 1000
-/** Milliseconds to store what a look-up has found. */
-const STORE_TIME = 5000
 
 /** How an order is read by its id, but for the settings. */
 export function orderRead<T>(
@@ -268,6 +266,7 @@ function dropOldCuts({ journal, connection }: OrderContext): void {
   for (const [id, time] of cuts) if (connection.runtime.monotonic() - time >= CUT_PAUSE) cuts.delete(id)
 }
 
-function storeTime({ connection }: OrderContext): Deadline {
-  return new Deadline(connection.runtime, STORE_TIME, undefined)
+/** The time to store what was found, or to read a record once more. No signal ends it. */
+export function storeTime({ connection }: OrderContext, milliseconds = 5000): Deadline {
+  return new Deadline(connection.runtime, milliseconds, undefined)
 }

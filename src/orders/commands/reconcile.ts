@@ -2,7 +2,7 @@ import type { EchoedField, ReconcileParams } from '../../call-options.ts'
 import { defined } from '../../defined.ts'
 import type { CustomerOrderingError } from '../../errors/classes.ts'
 import type { CallSettings } from '../../http/call.ts'
-import { Deadline, Interruption } from '../../http/deadline.ts'
+import { Interruption } from '../../http/deadline.ts'
 import { abortedError, UNKNOWN_CALL } from '../../http/failures.ts'
 import { checkReference, rowIdOf, slotOf } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
@@ -17,6 +17,7 @@ import {
   unusableIn,
 } from '../record/record.ts'
 import { fitOrder } from './create.ts'
+import { SWEEPS, storeTime } from './look-up.ts'
 import { MARKS, RecordIndex } from './record-index.ts'
 import { failureOf } from './recovery-outcome.ts'
 import { type ListedOrder, scanOrders } from './scan.ts'
@@ -46,9 +47,8 @@ export type Reconciled<Output = Order> =
   | { readonly kind: 'only_local'; readonly record: OrderRecord; readonly order?: undefined }
 
 const OPERATION = 'orders.reconcile'
-const SWEEPS = 2
 /** Milliseconds to read one record. */
-const STORE_TIME = 20_000
+const READ_TIME = 20_000
 
 /**
  * Matches orders by order id or by the caller's reference.
@@ -177,12 +177,12 @@ async function recordOf(
 }
 
 async function load(
-  { journal, connection }: OrderContext,
+  context: OrderContext,
   rowId: string,
   missed: Missed,
 ): Promise<JournalRecord | undefined> {
   try {
-    const found = await journal.load(rowId, new Deadline(connection.runtime, STORE_TIME, undefined))
+    const found = await context.journal.load(rowId, storeTime(context, READ_TIME))
     if (found instanceof Interruption) throw unusableError('unanswered')
     return found.record
   } catch (error) {

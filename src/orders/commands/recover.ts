@@ -15,7 +15,7 @@ import { orderCall, unclaimedError } from '../sending/order-errors.ts'
 import type { Sent } from '../sending/send.ts'
 import { concurrently } from './concurrently.ts'
 import { fitOrder } from './create.ts'
-import { type Lookup, lookUp, lookUpById } from './look-up.ts'
+import { type Lookup, lookUp, lookUpById, storeTime } from './look-up.ts'
 import { failureOf, outcomeOf, type RecoveryOutcome, unusableOutcome } from './recovery-outcome.ts'
 
 const { operation: OPERATION } = SENDING.recover
@@ -27,8 +27,6 @@ const COMMON_FAILURES: ReadonlySet<string> = new Set([
   'rate_limit',
   'authentication',
 ])
-/** Milliseconds for one more read of a record after its recovery has failed. */
-const READ_TIMEOUT = 5000
 
 /**
  * Recovery may run in several processes and be killed at any point: every step is a conditional
@@ -64,7 +62,7 @@ export async function* recover<Output>(
       const unusable = unusableIn(error)
       step = unusable
         ? unusableOutcome(unusable)
-        : await untouched(context, rowId, known, signal.aborted ? GRACE : READ_TIMEOUT)
+        : await untouched(context, rowId, known, storeTime(context, signal.aborted ? GRACE : undefined))
       // What other code threw ends the run unchanged, once the hooks have been told.
       if (step !== undefined && known === undefined) await report(context, step, settings, deadline, callId)
       // The record cannot be read, so the store would probably fail for the other records, too.
@@ -193,13 +191,12 @@ function sentOutcome(sent: Sent, { settings }: Job): RecoveryOutcome {
 
 /** What is known of an order that this run does not work on, or could not settle. */
 async function untouched(
-  { journal, connection }: OrderContext,
+  context: OrderContext,
   id: string,
   error?: AnyCustomerOrderingError,
-  milliseconds: number = READ_TIMEOUT,
+  time: Deadline = storeTime(context),
 ): Promise<RecoveryOutcome | undefined> {
-  const time = new Deadline(connection.runtime, milliseconds, undefined)
-  const record = (await journal.newest(id, time))?.record
+  const record = (await context.journal.newest(id, time))?.record
   if (record === undefined || !isPending(record)) return record && outcomeOf(record)
   // Also if the order is known to exist: an error of the store or the connection does not say so.
   return { outcome: 'still_open', record: publicRecord(record), ...defined({ error }) }
