@@ -21,12 +21,7 @@ import { failureOf, outcomeOf, type RecoveryOutcome, unusableOutcome } from './r
 const { operation: OPERATION } = SENDING.recover
 /** After this many failures in a row that would meet every order, no more are sent. */
 const MAX_FAILURES = 3
-const COMMON_FAILURES: ReadonlySet<string> = new Set([
-  'connection',
-  'timeout',
-  'rate_limit',
-  'authentication',
-])
+const COMMON_FAILURES = ['connection', 'timeout', 'rate_limit', 'authentication']
 
 /**
  * Recovery may run in several processes and be killed at any point: every step is a conditional
@@ -74,7 +69,7 @@ export async function* recover<Output>(
       return undefined
     }
     const { error, order } = step
-    if (COMMON_FAILURES.has(error?.code ?? '')) failures++
+    if (COMMON_FAILURES.includes(error?.code ?? '')) failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
     return await report(context, step, settings, deadline, callId)
   }
