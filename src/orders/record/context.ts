@@ -20,7 +20,11 @@ export interface OrdersContext<Output> extends OrderContext {
   readonly parse: Parse<Output>
 }
 
-interface AnyJob {
+/** One call of `create()`, or the recovery of one record. */
+export interface Job {
+  readonly command: 'create' | 'recover'
+  /** What the caller wants. Undefined for recovery, which sends what the record has. */
+  readonly intent: Intent | undefined
   readonly rowId: string
   readonly settings: CallSettings
   readonly deadline: Deadline
@@ -34,20 +38,10 @@ interface AnyJob {
   readonly isNotListed: boolean
 }
 
-export interface CreateJob extends AnyJob {
+export interface CreateJob extends Job {
   readonly command: 'create'
-  /** What the caller wants. */
   readonly intent: Intent
 }
-
-interface RecoverJob extends AnyJob {
-  readonly command: 'recover'
-  /** Recovery sends what the record has. */
-  readonly intent: undefined
-}
-
-/** One call of `create()`, or the recovery of one record. */
-export type Job = CreateJob | RecoverJob
 
 const create: Endpoint = {
   operation: 'orders.create',

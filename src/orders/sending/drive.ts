@@ -76,7 +76,7 @@ export async function ruledByTwin(
   context: OrderContext,
   { command, rowId, intent, deadline }: Job,
 ): Promise<Ruled | undefined> {
-  if (command === 'create' && !isNameless(intent.slot)) return undefined
+  if (intent !== undefined && !isNameless(intent.slot)) return undefined
   const found = await context.journal.newest(rowId, deadline.grace())
   return { end: 'ruled', step: command === 'create' ? DUPLICATE : IN_PROGRESS, found }
 }
