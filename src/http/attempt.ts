@@ -69,7 +69,6 @@ export function answerOf(
 
 export function sendOver(transport: Transport, runtime: Runtime): Send {
   return async ({ method, url, headers, body, isLate, timeout, maxBytes, signal }) => {
-    const kindOfAbort = () => (whyEnded(signal) === 'deadline' ? 'timeout' : 'aborted')
     // The hooks have run since the call checked the time and the signal.
     if (timeout <= 0 || signal?.aborted === true || isLate?.() === true)
       return { kind: 'failed', unsent: 'late', closed: false, detail: bare({ name: 'Late' }) }
@@ -90,7 +89,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         // The caller may have aborted since the last wait.
         if (stopped !== undefined) leave()
       })
-    const onAbort = (): void => stop(kindOfAbort())
+    const onAbort = (): void => stop(whyEnded(signal) === 'deadline' ? 'timeout' : 'aborted')
     signal?.addEventListener('abort', onAbort, { once: true })
     // Uses a timer instead of AbortSignal.any with AbortSignal.timeout, which never fires on some
     // runtimes (measured).
