@@ -37,14 +37,12 @@ export async function resolve(
   const decidedAt = context.connection.runtime.now()
   const found = await findNamed(context, OPERATION, name, settings)
   const { record } = found
-  if (resolution.as === 'created') {
-    const { orderId } = resolution
-    const step = ruleFor('confirm', record, factsOf(context, found, settings, { orderId }))
-    if (step.step === 'refuse') throw refused(step.because, name, record)
-    return await confirmed(context, name, resolution, found, settings)
-  }
-  const step = ruleFor('abandon', record, factsOf(context, found, settings, { decidedAt }))
+  const isConfirmed = resolution.as === 'created'
+  const orderId = isConfirmed ? resolution.orderId : undefined
+  const facts = factsOf(context, found, settings, { decidedAt, orderId })
+  const step = ruleFor(isConfirmed ? 'confirm' : 'abandon', record, facts)
   if (step.step === 'refuse') throw refused(step.because, name, record)
+  if (isConfirmed) return await confirmed(context, name, resolution, found, settings)
   if (record === undefined) throw refused('unknown', name, record)
   return step.step === 'tell' ? publicRecord(record) : await abandoned(context, found, record)
 }
