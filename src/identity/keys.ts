@@ -132,12 +132,10 @@ export function digestOf(derive: Derive, members: ReadonlyMap<string, string>): 
 }
 
 export function differingFields(a: Fingerprint, b: Fingerprint): string[] {
-  const fields = new Set([...Object.keys(a), ...Object.keys(b)])
-  return [...fields].filter((field) => own(a, field) !== own(b, field)).sort()
-}
-
-function own(fingerprint: Fingerprint, field: string): string | undefined {
-  return Object.hasOwn(fingerprint, field) ? fingerprint[field] : undefined
+  // Maps have no fields of a polluted `Object.prototype`.
+  const [before, after] = [new Map(Object.entries(a)), new Map(Object.entries(b))]
+  const fields = new Set([...before.keys(), ...after.keys()])
+  return [...fields].filter((field) => before.get(field) !== after.get(field)).sort()
 }
 
 /**
