@@ -149,7 +149,9 @@ export async function* lookUp(
   const doubts = new Map<string, UnresolvedOrderError>()
   let looked = reachable
   let error: AnyCustomerOrderingError | undefined
-  const common = commonSourceSystem([...wanted.values()])
+  // A request's own source system narrows the list, if all requests have the same one.
+  const systems = new Set([...wanted.values()].map(({ record }) => sourceSystemOf(record)))
+  const common = systems.size === 1 ? [...systems][0] : undefined
   let sourceSystem = common
   try {
     for (let sweep = 0; looked && sweep < SWEEPS && wanted.size > 0; sweep++) {
@@ -253,12 +255,6 @@ function unreferencedError(record: JournalRecord): UnresolvedOrderError {
 /** What the list shows, or may show, counts for more than an earlier refusal. */
 function mayBeCharged(record: JournalRecord): ErrorFacts {
   return { ...recordFacts(record), charged: record.state === 'created' ? 'yes' : 'unknown' }
-}
-
-/** A request's own source system narrows the list, if all requests have the same one. */
-function commonSourceSystem(wanted: readonly FoundRecord[]): string | undefined {
-  const systems = new Set(wanted.map(({ record }) => sourceSystemOf(record)))
-  return systems.size === 1 ? [...systems][0] : undefined
 }
 
 function dropOldCuts({ journal, connection }: OrderContext): void {
