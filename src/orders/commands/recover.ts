@@ -134,20 +134,14 @@ export async function recoverOne(
       if (driven.record === undefined || !('result' in driven.why)) throw error
       return { outcome: 'still_open', record: publicRecord(driven.record), error }
     }
-    case 'sent':
-      return isOvertakenByWindow(context, job, driven)
-        ? await recoverOne(context, job)
-        : sentOutcome(driven, job)
+    case 'sent': {
+      const { outcome, record } = driven
+      // If nothing was sent because the key's window ended after the claim, the rules look the order up.
+      const isUnsent = outcome === undefined || outcome.kind === 'not_sent'
+      const isStale = isPending(record) && !mayAttempt(record.firstSentAt, timingOf(context, job))
+      return isUnsent && isStale ? await recoverOne(context, job) : sentOutcome(driven, job)
+    }
   }
-}
-
-/**
- * True if nothing was sent because the window of the key ended after the claim. The rules then look
- * the order up.
- */
-function isOvertakenByWindow(context: OrderContext, job: Job, { outcome, record }: Sent): boolean {
-  const isUnsent = outcome === undefined || outcome.kind === 'not_sent'
-  return isUnsent && isPending(record) && !mayAttempt(record.firstSentAt, timingOf(context, job))
 }
 
 async function ruledOutcome(
