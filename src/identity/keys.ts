@@ -186,18 +186,16 @@ export function hashOf(...parts: readonly string[]): number {
 
 /**
  * Equivalent URLs have the same label (RFC 3986 6.2.2). Leaves out user name, password, query and
- * fragment, because the label is stored.
+ * fragment, because the label is stored. Any other label, such as `production`, stays as it is.
  */
-export function normalizeServer(baseUrl: string): string {
-  let url: URL | undefined
+export function normalizeServer(label: string): string {
+  let url: URL
   try {
-    url = new URL(baseUrl)
+    url = new URL(label)
   } catch {
-    // The runtime's own error quotes the URL, which may contain a password.
+    return label
   }
-  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
-    throw new TypeError('baseUrl is not an absolute http or https address')
-  }
+  if (!/^https?:$/.test(url.protocol)) return label
   const host = url.hostname.replace(/\.$/, '')
   const path = url.pathname.replace(/%[0-9a-f]{2}/gi, normalizedEscape).replace(/\/+$/, '')
   return `${url.protocol}//${host}${url.port === '' ? '' : `:${url.port}`}${path}`

@@ -64,16 +64,6 @@ const label: Read<string> = (value, refuse) => {
   return problem === undefined ? trimmed : refuse(problem)
 }
 
-const server: Read<string> = (value, refuse) => {
-  const name = label(value, refuse)
-  if (!/^https?:/i.test(name)) return name
-  try {
-    return normalizeServer(name)
-  } catch {
-    return refuse('is not an absolute http or https address')
-  }
-}
-
 const store: Read<OrderStore> = (value, refuse) => {
   const read = withMethods<OrderStore>('get', 'insert', 'update', 'listOpen', 'prune', 'list', 'close')
   const { durability } = read(value, refuse)
@@ -87,7 +77,7 @@ const CLIENT: Readers<ClientOptions> = {
   apiKey,
   account: label,
   store,
-  server,
+  server: label,
   timeout: duration,
   totalTimeout: duration,
   maxRetries: integer(0, 100),
@@ -207,7 +197,7 @@ export function resolveSettings<S extends Schemas>(
     schemas: read.schemas ?? Object.create(null),
     listEnvelope,
     store,
-    server: server ?? normalizeServer(address),
+    server: normalizeServer(server ?? address),
     account,
     codec,
     safeRetryWindow,

@@ -12,8 +12,7 @@ export function given<T extends object>(
   const read: T = Object(options)
   const unknown = Object.keys(read).find((name) => !Object.hasOwn(names, name))
   if (unknown === undefined) return read
-  const known = Object.keys(names).join(', ')
-  throw new StoreError(`The option \`${unknown}\` of ${store} is not known. Known options: ${known}.`)
+  throw new StoreError(`The option \`${unknown}\` of ${store} is not known.`)
 }
 
 export function hasMethod(value: unknown, name: string): boolean {

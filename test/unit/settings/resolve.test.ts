@@ -90,7 +90,7 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
     ],
     right: [new MemoryStore()],
   },
-  server: { wrong: [...notTexts, 'https://'], right: ['production', 'https://api.example.com'] },
+  server: { wrong: notTexts, right: ['production', 'https://api.example.com'] },
   timeout: { wrong: notDurations, right: [1, 0.5, 30_000, 2 ** 40] },
   totalTimeout: { wrong: notDurations, right: [1, 120_000, Number.MAX_SAFE_INTEGER] },
   maxRetries: {
