@@ -63,13 +63,13 @@ export interface SettledEvent extends CallEvent {
   readonly ok: boolean
   /** Number of HTTP requests that the call tried to send; `orders.recover`: of all calls for the order. */
   readonly attempts: number
-  /** Milliseconds from the start of the call to its end. */
+  /** Milliseconds from the start of the call to its end; 0 for an order that `orders.recover` looks up. */
   readonly durationMs: number
   /** `code` of the error, if the call failed. */
   readonly code?: string
   /** HTTP status of the last response. */
   readonly status?: number
-  /** Whether the wallet was charged; absent for reads, except those that look an open order up. */
+  /** Whether the wallet was charged; absent for reads, except failed look-ups of an order. */
   readonly charged?: Charged
   /** The caller's own reference for the order. */
   readonly externalOrderId?: string

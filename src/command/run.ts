@@ -226,7 +226,7 @@ async function checkScope(
   baseUrl: string,
   say: Say,
 ): Promise<void> {
-  const scope = scopeOf(normalizeServer(server?.trim() ?? baseUrl), account?.trim())
+  const scope = scopeOf(server?.trim() ?? normalizeServer(baseUrl), account?.trim())
   const found = await orFailure(foundScopes(opened, scope), `Cannot read the store ${storeName(address)}`)
   if (found.includes(scope)) return
   if (found.length === 0) {

@@ -86,7 +86,7 @@ export function checkReference(reference: unknown): string | undefined {
   if (/[\ud800-\udfff]/u.test(reference)) return 'contains a lone surrogate'
   if (/\p{Cc}/u.test(reference)) return 'contains a control character'
   if (/^[\s\p{Cf}]|[\s\p{Cf}]$/u.test(reference))
-    return 'begins or ends with white space or an invisible character, and so differs from a reference that looks the same'
+    return 'begins or ends with white space or an invisible character, and so differs from one that looks the same'
   return undefined
 }
 
@@ -186,16 +186,17 @@ export function hashOf(...parts: readonly string[]): number {
 
 /**
  * Equivalent URLs have the same label (RFC 3986 6.2.2). Leaves out user name, password, query and
- * fragment, because the label is stored. Any other label, such as `production`, stays as it is.
+ * fragment, because the label is stored.
  */
-export function normalizeServer(label: string): string {
-  let url: URL
+export function normalizeServer(baseUrl: string): string {
+  let url: URL | undefined
   try {
-    url = new URL(label)
+    url = new URL(baseUrl)
   } catch {
-    return label
+    // The runtime's own error quotes the URL, which may contain a password.
   }
-  if (!/^https?:$/.test(url.protocol)) return label
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:')
+    throw new TypeError('baseUrl is not an absolute http or https address')
   const host = url.hostname.replace(/\.$/, '')
   const path = url.pathname.replace(/%[0-9a-f]{2}/gi, normalizedEscape).replace(/\/+$/, '')
   return `${url.protocol}//${host}${url.port === '' ? '' : `:${url.port}`}${path}`

@@ -63,7 +63,7 @@ export function observeOpenOrders(client: UnresolvedOrders, options: ObserveOpti
     let most = 0
     try {
       for await (const { createdAt, firstSentAt } of client.orders.unresolved()) {
-        // The record may be older than its open order: a refused order is placed again in it. If the
+        // The record may be older than its open order: the next call for a refused order reuses it. If the
         // clock of the machine that wrote the record is ahead, the difference is negative.
         const age = Math.max(0, now() - (firstSentAt || createdAt))
         const [name = ''] = AGES.find(([, below]) => age < below) ?? []

@@ -35,7 +35,7 @@ const BODY_PROBLEMS: Readonly<Record<BodyProblem, Parameters<typeof refusal>>> =
 
 /**
  * Only what the client reads: `Age` shows a list that comes from a cache. The client reads no
- * `Content-Type`, and an HTML page of the service must not run on the origin of the page.
+ * `Content-Type`, and HTML from the service must not run on your site's origin.
  */
 const RETURNED_HEADERS = ['age', 'retry-after', 'idempotent-replayed', ...REQUEST_ID_HEADERS]
 

@@ -35,8 +35,8 @@ const PAGING = ['pagination', 'paging', 'meta', 'page', 'pageInfo', 'page_info']
 /**
  * Finds the rows of a list response: the response itself if it is an array, otherwise its only
  * array property. If several properties are arrays, chooses the array whose elements all have the
- * identifier; if all those arrays are empty, the page is empty. If no array or more than one
- * qualifies, returns an issue instead of a guess.
+ * identifier; if all those arrays are empty, the page is empty, unless objects in the response contain
+ * rows. If no array or more than one qualifies, returns an issue instead of a guess.
  */
 export function readEnvelope(body: unknown, identifier: string): Checked<ListEnvelope> {
   if (Array.isArray(body)) return { value: { items: body } }
@@ -68,7 +68,8 @@ export function readEnvelope(body: unknown, identifier: string): Checked<ListEnv
 
   function hasRows(value: unknown, depth: number): boolean {
     if (Array.isArray(value)) return value.length > 0 && value.every(hasIdentifier)
-    return depth > 0 && isRecord(value) && Object.values(value).some((inner) => hasRows(inner, depth - 1))
+    if (depth === 0 || !isRecord(value)) return false
+    return Object.keys(value).some((name) => !PAGING.includes(name) && hasRows(value[name], depth - 1))
   }
 
   function hasIdentifier(row: unknown): boolean {

@@ -197,7 +197,7 @@ export function resolveSettings<S extends Schemas>(
     schemas: read.schemas ?? Object.create(null),
     listEnvelope,
     store,
-    server: normalizeServer(server ?? address),
+    server: server ?? normalizeServer(address),
     account,
     codec,
     safeRetryWindow,

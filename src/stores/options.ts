@@ -1,8 +1,8 @@
 import { StoreError } from '../errors/classes.ts'
 
 /**
- * The options of a store, also of a call without options. Refuses unknown names: with the default in
- * place of a misspelt table, the store would not find its orders.
+ * Returns the options, or none if the call passed none. Refuses unknown names: with the default in place
+ * of a misspelt table, the store would not find its orders.
  */
 export function given<T extends object>(
   store: string,

@@ -114,7 +114,7 @@ l
   the proxy rejects %s because of a query parameter that the API document does not show
   the proxy rejects a body that is larger than its limit, also without a declared length
 29_10
-  begins or ends with white space or an invisible character, and so differs from a reference that looks the same
+  begins or ends with white space or an invisible character, and so differs from one that looks the same
   a request of %i bytes as JSON is rejected with %j
 29_14
   the order is looked up, also by a client with another fetch, once its key may be forgotten

@@ -114,7 +114,7 @@ async function reconciledWith<Output>(
   missed: Missed,
 ): Promise<Reconciled<Output> | undefined> {
   const found = await recordOf(context, index, listed, missed)
-  // What only a person has recorded is this order, whatever differs.
+  // A person has confirmed that the order is this one, so fields may differ.
   const isConfirmed = found?.record.key === '' && found.record.order?.id === listed.id
   const differs = found === undefined || isConfirmed ? [] : differencesFound(found.record, listed)
   // An order that contradicts the record's request belongs to another caller. Only with the

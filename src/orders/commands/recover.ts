@@ -35,9 +35,8 @@ export async function* recover<Output>(
   const settings = callSettings(defaults, call)
   const { runtime } = connection
   const checkOpen = (): void => lifetime.check('unknown')
-  const run = new Deadline(runtime, settings.totalTimeout, undefined)
   const { ids, unusable } = await pendingRecords(context, settings)
-  for (const outcome of unusable) yield await report(context, outcome, settings, run)
+  for (const outcome of unusable) yield await report(context, outcome, settings)
   const lookups: Lookup[] = []
   let failures = 0
   const controller = new AbortController()
@@ -59,7 +58,8 @@ export async function* recover<Output>(
         ? unusableOutcome(unusable)
         : await untouched(context, rowId, known, storeTime(context, signal.aborted ? GRACE : undefined))
       // What other code threw ends the run unchanged, once the hooks have been told.
-      if (step !== undefined && known === undefined) await report(context, step, settings, deadline, callId)
+      if (step !== undefined && known === undefined)
+        await report(context, step, settings, callId, deadline.elapsed())
       // The record cannot be read, so the store would probably fail for the other records, too.
       if (step === undefined || known === undefined) throw error
     }
@@ -71,7 +71,7 @@ export async function* recover<Output>(
     const { error, order } = step
     if (COMMON_FAILURES.includes(error?.code ?? '')) failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
-    return await report(context, step, settings, deadline, callId)
+    return await report(context, step, settings, callId, deadline.elapsed())
   }
   const outcomes = concurrently(ids, {
     concurrency,
@@ -84,7 +84,7 @@ export async function* recover<Output>(
   const how = { operation: OPERATION, settings, checkOpen }
   for await (const looked of lookUp(context, lookups, failures < MAX_FAILURES, how)) {
     if (settings.signal?.aborted === true) throw aborted(settings.signal)
-    yield await report(context, looked, settings, run)
+    yield await report(context, looked, settings)
   }
   context.journal.pruneHourly('recover')
 }
@@ -196,8 +196,8 @@ async function report<Output>(
   context: OrdersContext<Output>,
   outcome: RecoveryOutcome,
   settings: CallSettings,
-  deadline: Deadline,
   callId: string = context.connection.runtime.randomId(),
+  durationMs: number = 0,
 ): Promise<RecoveryOutcome<Output>> {
   const { record } = outcome
   const { externalOrderId, attempts } = record
@@ -217,7 +217,7 @@ async function report<Output>(
     ...orderEvent({ command: 'recover', callId }),
     ok: told.order !== undefined || told.outcome === 'rejected',
     attempts,
-    durationMs: deadline.elapsed(),
+    durationMs,
     recovery: told.outcome,
     charged: told.outcome === 'created' ? 'yes' : chargedOf(record),
     ...names,

@@ -88,7 +88,7 @@ export const otherKey: Condition = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && key !== '' && wanted.idempotencyKey !== key
 
 /**
- * After a conflict, the key may belong to the very payload that is asked for now. But a call that was
+ * After a conflict, the key may belong to the payload that this call requests. But a call that was
  * taken over may still send the stored payload.
  */
 export function permitsOther(record: JournalRecord, now: number): boolean {
@@ -96,8 +96,8 @@ export function permitsOther(record: JournalRecord, now: number): boolean {
 }
 
 /**
- * The payload differs. A refused order may be changed, and after a conflict so may one that no call may
- * still be sending. An order that only `resolve()` has recorded has no payload to compare.
+ * The payload differs. A refused order may be changed. After a conflict, an order may be changed once no
+ * call may still be sending it. An order that only `resolve()` has recorded has no payload to compare.
  */
 export const otherPayload: Condition = (record, { wanted, now }) =>
   wanted !== undefined &&

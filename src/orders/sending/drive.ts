@@ -142,8 +142,9 @@ async function claimOrEnd(
       claim: callId,
       apiKeyTag: tagOf(context, key.key, credential, base?.key === key.key ? base.apiKeyTag : undefined),
     }
-    // An earlier call may have sent the stored body, whose metadata may differ.
-    const payload = continues && !permitsOther(base, now) ? undefined : intent
+    // An earlier call may have sent the stored body, whose metadata may differ. Judged at the same time
+    // as the rule: the clock may have gone back since.
+    const payload = continues && !permitsOther(base, facts.now) ? undefined : intent
     const content = claim(base, payload, key, lease)
     // A new order must not inherit the times of the earlier order in its row.
     const over: Found = base === undefined && found.row ? { id: rowId, row: found.row } : found

@@ -149,6 +149,19 @@ histories([
   ],
 ])
 
+it('after a conflict, a clock that goes back does not send another payload than the caller wants', async (lab) => {
+  await lab.dies((orders) => orders.create(order('r1')), { charged: false })
+  lab.fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' })
+  await all(lab.elsewhere().orders.recover({ takeOver: true }))
+  lab.runtime.jump(7 * MINUTE + 2000)
+  const apiKey = (): string => {
+    lab.runtime.jump(-5000)
+    return lab.sandbox.apiKey
+  }
+  await lab.client({ apiKey }).orders.create(order('r1', { quantity: 20 }))
+  expect(lab.posts.at(-1)?.body).toContain('"quantity":20')
+})
+
 it('a conflict stays listed, is never removed, and is not bought again with its reference', async (lab) => {
   for (const step of [...foreign, noReferences]) await step(lab)
   const { orders } = lab

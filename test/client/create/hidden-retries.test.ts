@@ -172,7 +172,7 @@ describe('the look-up of create() for an order that was refused', () => {
     expect(placed.id).toBe(lab.charged())
   })
 
-  it.each(['300', '300, 12'])('a list from a cache does not permit a new key: Age %s', async (_lab, age) => {
+  it.each(['300', '0, 12'])('a list from a cache does not permit a new key: Age %s', async (_lab, age) => {
     const lab = await refused()
     const cached: typeof fetch = async (...request) => {
       const response = await retrying(lab)(...request)

@@ -43,6 +43,7 @@ import {
   maybeHidden,
   otherKey,
   otherPayload,
+  permitsOther,
   RULES,
 } from '../../../src/orders/protocol/rules.ts'
 import { claim, isLater, prove, settle } from '../../../src/orders/protocol/transitions.ts'
@@ -132,6 +133,8 @@ const BUGS = {
         const sent = await original(...args)
         return sent.outcome?.kind === 'conflict' ? { ...sent, charged: 'no' as const } : sent
       }),
+    'another payload is sent while a call that was taken over may still send its own': () =>
+      around(permitsOther, (_original, { hold }) => hold === 'conflict'),
     'a conflict is settled as if the order were refused': () =>
       put(OUTCOMES, 'conflict', { shows: 'refused' }),
     'recovery repeats an order whose key belongs to another payload': () => dropRule(RULES, held, 'recover'),
@@ -555,6 +558,8 @@ const OUT_OF_SIMULATION: { readonly [Name in BugName]?: string } = {
     'no promise is broken: the key and the body are the same, so the service answers both calls alike',
   'a refusal after doubt does not keep recovery from repeating the request':
     'no promise is broken: the key is the same, and recovery reports what it hears',
+  'another payload is sent while a call that was taken over may still send its own':
+    'not seen in 20,000 seeds: a call must be taken over, and wake after another has claimed the key (seed 8000935144)',
   'a conflict is settled as if the order were refused':
     'not seen in 20,000 seeds: this payload was not bought, and each payload is judged by its own calls',
   'a request that the service has not processed begins the window of its key':

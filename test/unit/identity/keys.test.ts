@@ -149,7 +149,7 @@ describe('references', () => {
   })
 
   const EDGE =
-    'begins or ends with white space or an invisible character, and so differs from a reference that looks the same'
+    'begins or ends with white space or an invisible character, and so differs from one that looks the same'
   const CONTROL = 'contains a control character'
   test.each<[unknown, string]>([
     [undefined, 'is not a string'],

@@ -35,9 +35,11 @@ test('server labels contain no user name, password, query or fragment', () => {
   )
 })
 
-test.each(['', 'production', 'api.example.com', '/v1', 'ftp://api.example.com/', 'https://'])(
-  'the server label %j is no address, and stays as it is',
-  (label) => {
-    expect(normalizeServer(label)).toBe(label)
+test.each(['', 'api.example.com', '/v1', 'ftp://api.example.com', 'https://', 'https://u:secret@[oops'])(
+  'the server label %j is rejected without being quoted',
+  (spelling) => {
+    expect(() => normalizeServer(spelling)).toThrow(
+      new TypeError('baseUrl is not an absolute http or https address'),
+    )
   },
 )

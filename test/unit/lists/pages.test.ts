@@ -146,6 +146,15 @@ it('the list steps back from an empty page, and never before the requested offse
   expect(Math.min(...begunLater.asked)).toBe(15)
 })
 
+it('a total that grows with the list ends it', async () => {
+  const server = serve(rows(10), (page, _at, count, own) => {
+    if (count === 1) own.list = rows(12)
+    return fetched(page, { total: count === 1 ? 11 : 12 })
+  })
+  expect(await collect(pagesOf(server))).toEqual(ids(rows(12)))
+  expect(server.asked).toEqual([0, 10])
+})
+
 it('reading the same pages again after deletions is not taken for a cycle', async () => {
   const server = serve(rows(400), (page, _at, _count, own) => {
     const response = fetched(page, { total: own.list.length })

@@ -24,7 +24,10 @@ describe('the rows of a list answer', () => {
     'are the array with ids beside an empty one': [{ errors: [], orders: rows }, { items: rows }],
     'are the array with one id among several': [{ a: [{ id: 'x' }], b: ['y'] }, { items: [{ id: 'x' }] }],
     'are none if all arrays are empty': [{ errors: [], orders: [] }, { items: [] }],
-    'are none if only arrays of others are not': [{ data: [], meta: { links: [{}], t: [] } }, { items: [] }],
+    'are none if only arrays of others are not': [
+      { data: [], meta: { sorts: rows }, x: { y: [{}] } },
+      { items: [] },
+    ],
   }
   test.each(Object.entries(shapes))('the rows of a list %s', (_title, [body, envelope]) => {
     expect(envelopeOf(body)).toEqual(envelope)

@@ -64,7 +64,7 @@ describe('a request that is not sent', () => {
 
   const REFERENCE = 'metadata.externalOrderId'
   const EDGE =
-    'begins or ends with white space or an invisible character, and so differs from a reference that looks the same'
+    'begins or ends with white space or an invisible character, and so differs from one that looks the same'
 
   it.each<[string, unknown, RegExp | string]>([
     ['nothing', undefined, ' is undefined'],
