@@ -60,12 +60,12 @@ function formsOf(secret: string): string[] {
 
 /**
  * Matches the character as it is, percent-encoded, and as JSON or JSON within JSON escapes it: `"` as
- * `\"` and `\\\"`. .NET writes `+` as `\u002B`, Gson `=` as `\u003d`, and a page of HTML `&` as `&amp;`.
+ * `\"` and `\\\"`. .NET writes `+` as `\u002B`, Gson `=` as `\u003d`, and HTML `&` as `&amp;`.
+ * Any such reference matches: the rest of the key must match, too.
  */
 function orEscaped(character: string): string {
-  const code = character.charCodeAt(0)
-  const hex = `(?:${code.toString(16)}|${code.toString(16).toUpperCase()})`
-  return `\\\\{0,4}(?:\\${character}|(?:%|u00)${hex}|&(?:#[xX]0*${hex}|#0*${code}|[a-z]+);)`
+  const hex = character.charCodeAt(0).toString(16)
+  return `\\\\{0,4}(?:\\${character}|(?:%|u00)(?:${hex}|${hex.toUpperCase()})|&#?\\w+;)`
 }
 
 export const REQUEST_ID_HEADERS: readonly string[] = [

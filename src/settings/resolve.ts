@@ -61,7 +61,7 @@ const DAY = 24 * 60 * 60 * 1000
 const label: Read<string> = (value, refuse) => {
   const trimmed = text(value, refuse).trim()
   const problem = checkReference(trimmed)
-  return problem === undefined ? trimmed : refuse(problem)
+  return problem ? refuse(problem) : trimmed
 }
 
 const store: Read<OrderStore> = (value, refuse) => {
