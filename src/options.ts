@@ -132,7 +132,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * reference, so a process that has lost the record sends the same key again.
    *
    * Two accounts must never share a label, not even accounts of different companies. Include your
-   * domain. Required with a store that outlives the process. Default: none, and keys are random.
+   * domain. A control character, or an invisible one at an end, is refused. Required with a store that
+   * outlives the process. Default: none, and keys are random.
    */
   readonly account?: string | undefined
 
