@@ -1,4 +1,4 @@
-import { ConfigurationError, type CreateOrderRequest, InvalidRequestError } from 'customer-ordering-sdk'
+import { type CreateOrderRequest, InvalidRequestError } from 'customer-ordering-sdk'
 import { expect } from 'vitest'
 import { deferred } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
@@ -104,8 +104,4 @@ it('a row of createMany() that is none fails, and the other rows are placed', as
   for (const { charged, error } of summary.failures)
     expect([charged, error.code]).toEqual(['no', 'invalid_request'])
   lab.charged('r6')
-})
-
-it('the constructor rejects a base URL that contains the version', (lab) => {
-  expect(() => lab.client({ baseUrl: 'https://api.example.com/v1/' })).toThrow(ConfigurationError)
 })

@@ -124,14 +124,6 @@ it.each(['refuses', 'rejects'] as const)(
   },
 )
 
-it('create() does not trust a store that claims it wrote nothing but cannot show its content', async (lab) => {
-  const error = await failsOver(lab, (operation, count) => {
-    if (operation === 'insert') return 'refuses'
-    return operation === 'get' && count > 1 ? 'rejects' : undefined
-  })
-  expect(error).toMatchObject(UNKNOWN)
-})
-
 it.each([
   ['refuses every write', undefined, 'refuses'],
   ['rejects one write', 1, 'rejects'],

@@ -55,10 +55,6 @@ it('the query of a list is read when the list is created, not when it is iterate
   expect(queries(lab)).toEqual(['?limit=2'])
 })
 
-it('prefetch is an option of lists only', (lab) => {
-  expect(() => lab.orders.reconcile({}, { prefetch: 2 } as never)).toThrow(InvalidRequestError)
-})
-
 type Envelope = NonNullable<ClientOptions['listEnvelope']>
 const listed = (lab: Lab, listEnvelope: Envelope) => lab.client({ listEnvelope }).orders
 

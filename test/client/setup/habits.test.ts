@@ -89,14 +89,9 @@ it('a key in place of the options is answered with the name of the option', () =
   expect(() => new CustomerOrderingClient('key')).toThrow('{ apiKey }')
 })
 
-it.each([
-  ['list', 'autoPagingToArray', 'toArray({ max })'],
-  ['list', 'autoPagingEach', 'for await'],
-  ['list', 'withResponse', 'responseInfo()'],
-  ['recover', 'asResponse', 'responseInfo()'],
-] as const)('orders.%s().%s() throws an error that names ours', ({ orders }, method, name, advice) => {
-  const call: { readonly [Name in typeof name]?: (options: object) => unknown } = Object(orders[method]())
-  expect(() => call[name]?.({ limit: 10 })).toThrow(advice)
+it('orders.recover().asResponse() throws an error that names ours', ({ orders }) => {
+  const call: { readonly asResponse?: (options: object) => unknown } = Object(orders.recover())
+  expect(() => call.asResponse?.({ limit: 10 })).toThrow('responseInfo()')
 })
 
 it.each(['get', 'search', 'del', 'delete', 'cancel', 'update'] as const)(

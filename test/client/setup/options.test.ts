@@ -74,4 +74,5 @@ it('hooks and logger are silent by default and at level off', async (lab) => {
 it('options of recover() and reconcile() are checked before anything is read', ({ orders }) => {
   expect(() => orders.recover({ takeOver: 'some' } as never)).toThrow(InvalidRequestError)
   expect(() => orders.reconcile({ from: 5 } as never)).toThrow(InvalidRequestError)
+  expect(() => orders.reconcile({}, { prefetch: 2 } as never)).toThrow(InvalidRequestError)
 })

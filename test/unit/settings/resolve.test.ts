@@ -64,7 +64,8 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
         api.example.com /v1 ftp://api.example.com http://api.example.com http://10.0.0.1
         http://localhost.example.com http://example.com/localhost http://notlocalhost http://[::2]
         https://user@api.example.com https://user:hunter2@api.example.com https://api.example.com/?a=1
-        https://api.example.com/#top https://api.example.com? https://api.example.com# https://`),
+        https://api.example.com/#top https://api.example.com? https://api.example.com# https://
+        https://api.example.com/v1/`),
       ...['', 5, null, {}, { href: 5 }, new URL('http://api.example.com')],
     ],
     right: [

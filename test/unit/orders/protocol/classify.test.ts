@@ -173,12 +173,6 @@ describe('any ending at all', () => {
       { numRuns: effort(500, 5000) },
     )
 
-  it('every outcome has a kind of the outcome table', () => {
-    forAny((_result, { kind }) => {
-      expect(Object.keys(OUTCOMES)).toContain(kind)
-    })
-  })
-
   it('only a 201, or a complete and readable order, proves a charge', () => {
     forAny((result, { kind, order: readable }) => {
       if (OUTCOMES[kind].shows !== 'charge') return

@@ -100,12 +100,6 @@ describe('a request that is not sent', () => {
     expect(issuesOf(() => read({ ...most, note: 'x'.repeat(room) }))).toEqual(issues)
   })
 
-  it('an invalid request is rejected with a message that explains it', () => {
-    expect(() => read({ ...request, target: ' ' })).toThrow(
-      'The order is not valid: `target` must not be blank. Nothing was sent.',
-    )
-  })
-
   it('an error thrown by a getter is passed on', () => {
     const live = Object.defineProperty({ ...bare }, 'target', { get: throwing('mine'), enumerable: true })
     expect(() => read(live)).toThrow(new Error('mine'))

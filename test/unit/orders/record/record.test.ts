@@ -9,7 +9,6 @@ import {
   encodeRecord,
   type JournalRecord,
   orderOf,
-  unusableError,
 } from '../../../../src/orders/record/record.ts'
 import type { StoredRow } from '../../../../src/stores/store.ts'
 import { uuidV5 } from '../../../../src/uuid-v5.ts'
@@ -193,8 +192,3 @@ describe('the first string that a codec encrypts', () => {
     expect(await codec.decrypt('x')).toBe('')
   })
 })
-
-it.each(['corrupt', 'newer_version', 'unanswered'] as const)(
-  'the error for an unusable record (%s) reports a possible charge',
-  (why) => expect(unusableError(why)).toMatchObject({ code: 'store', charged: 'unknown' }),
-)
