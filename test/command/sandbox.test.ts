@@ -9,7 +9,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { runSandbox } from '../../src/command/sandbox.ts'
 import { orderInit } from '../sandbox/caller.ts'
 import { temporaryFolder } from '../support/folder.ts'
-import { run } from '../support/run.ts'
+import { endOf, run } from '../support/run.ts'
 
 // A process starts slowly on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -32,15 +32,11 @@ function startProcess(...args: string[]) {
   const running = run(process.execPath, [command, 'sandbox', ...args])
   const { child } = running
   children.add(child)
-  const ended = running.then(
-    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-    ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
-  )
   const firstLine = async () => {
     const [chunk] = await once(child.stdout ?? expect.unreachable(), 'data')
     return String(chunk).split('\n')[0] ?? ''
   }
-  return { child, ended, firstLine }
+  return { child, ended: endOf(running), firstLine }
 }
 
 /**

@@ -11,7 +11,7 @@ import { undiciTransport } from 'customer-ordering-sdk/undici'
 import { expect, it, onTestFinished } from 'vitest'
 import { scopeOf } from '../../src/identity/keys.ts'
 import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../src/orders/protocol/outcome.ts'
-import { isPending, type JournalRecord } from '../../src/orders/record/record.ts'
+import { isPending } from '../../src/orders/record/record.ts'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
@@ -97,18 +97,13 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   server_error: { fault: { type: 'status', status: 503, html: true } },
   unrecognised: { fault: { type: 'status', status: 402, html: true } },
   unreachable: { elsewhere: refusing },
-  untrusted: { elsewhere: stranger },
+  untrusted: { elsewhere: async () => `https://${await serving(createTlsServer(TRUSTED))}` },
   transport_closed: { transport: closedTransport },
   connection_closed: { fault: { type: 'drop' } },
   connection_lost: { elsewhere: babbler },
   timed_out: { fault: { type: 'stall' }, options: { timeout: 4_000 } },
   aborted: { fault: { type: 'stall' }, abort: 'on arrival' },
   not_sent: { abort: 'at the claim' },
-}
-
-/** A server with an untrusted certificate. */
-async function stranger(): Promise<string> {
-  return `https://${await serving(createTlsServer(TRUSTED))}`
 }
 
 async function closedTransport(): Promise<Transport> {
@@ -155,12 +150,6 @@ function clientOf({ sandbox, url, store }: Bench, options: ClientOptions = {}): 
     },
     runtime,
   )
-}
-
-async function recordOf({ store }: Bench): Promise<JournalRecord> {
-  const record = await recordIn(store, scopeOf(LABELS.server, LABELS.account), 'ref:r1')
-  if (record === undefined) throw new Error('there is no record')
-  return record
 }
 
 async function place(made: Bench, scenario: Scenario): Promise<Told> {
@@ -265,7 +254,8 @@ it.each(sample(cases, 4))(
     if (['unreachable', 'untrusted', 'transport_closed'].includes(kind)) expect(came).toBe(0)
     // The deadline may have cut off the last of many attempts.
     else expect([sent, expected === undefined ? sent - 1 : sent]).toContain(came)
-    const record = await recordOf(made)
+    const record = await recordIn(made.store, scopeOf(LABELS.server, LABELS.account), 'ref:r1')
+    if (record === undefined) throw new Error('there is no record')
     for (const { key, body } of arrived) {
       expect(key).toBe(record.key)
       expect(body).toBe(

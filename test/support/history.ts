@@ -12,7 +12,7 @@ import { failure, Lab, order, told } from './lab.ts'
 export type Step = (lab: Lab) => unknown
 
 /** The expected state at the end of a history. */
-export interface Ledger {
+interface Ledger {
   readonly charges?: number
   /** The key of each request as a number: 0 for the first key, 1 for the next. */
   readonly keys?: readonly number[]
@@ -28,14 +28,13 @@ export type History = readonly [
 
 export function histories(rows: readonly History[]): void {
   for (const [title, steps, ledger, service] of rows)
-    test(title, async () => await happen(new Lab(service), steps, ledger))
-}
-
-export async function happen(lab: Lab, steps: readonly Step[], ledger: Ledger = {}): Promise<void> {
-  for (const step of steps) await step(lab)
-  if (ledger.charges !== undefined) lab.sandbox.expectCharges(ledger.charges)
-  if (ledger.keys !== undefined) expect(keysOf(lab)).toEqual(ledger.keys)
-  if (ledger.record !== undefined) expect(await lab.record('ref:r1')).toMatchObject(ledger.record)
+    test(title, async () => {
+      const lab = new Lab(service)
+      for (const step of steps) await step(lab)
+      if (ledger.charges !== undefined) lab.sandbox.expectCharges(ledger.charges)
+      if (ledger.keys !== undefined) expect(keysOf(lab)).toEqual(ledger.keys)
+      if (ledger.record !== undefined) expect(await lab.record('ref:r1')).toMatchObject(ledger.record)
+    })
 }
 
 /** The keys of all requests as numbers: 0 for the first key, 1 for the next. */
@@ -99,16 +98,6 @@ export const recovers =
   (...outcomes: readonly string[]): Step =>
   async (lab) =>
     expect((await all(lab.client().orders.recover())).map(({ outcome }) => outcome)).toEqual(outcomes)
-/** recover() must report outcomes like these. */
-export const finds =
-  (...outcomes: readonly object[]): Step =>
-  async (lab) =>
-    expect(await all(lab.client().orders.recover())).toMatchObject(outcomes)
-/** This call must fail with an error like this. */
-export const rejects =
-  (call: (lab: Lab) => Promise<unknown>, error: object): Step =>
-  async (lab) =>
-    expect(await failure(call(lab))).toMatchObject(error)
 export const abandons =
   (
     name: { readonly externalOrderId: string } | { readonly idempotencyKey: string } = {

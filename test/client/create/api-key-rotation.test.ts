@@ -29,12 +29,6 @@ const inTurn = (...given: readonly string[]): (() => string) => {
 
 const create = (lab: Lab, options: ClientOptions) => lab.client(options).orders.create(order('r1'))
 
-/** The order is charged, and its only response is lost. */
-async function doubted(lab: Lab, options: ClientOptions = {}): Promise<void> {
-  lab.fault({ type: 'commitThenDrop' })
-  expect(await failure(create(lab, { maxRetries: 0, ...options }))).toMatchObject(UNKNOWN)
-}
-
 it('a rotated API key is used immediately if no attempt is in doubt, and is recorded before it is sent', async () => {
   const { lab, old, fresh } = keys()
   lab.sandbox.revokeApiKey(old)
@@ -170,7 +164,7 @@ it('if the API key is no longer available, the order stays as it is', async () =
 
 it('after a rotation, an order in doubt needs a person', async () => {
   const { lab, fresh } = keys()
-  await doubted(lab)
+  await lab.doubted()
   expect(await failure(create(lab, { apiKey: fresh }))).toMatchObject(UNRESOLVED)
   expect(lab.posts).toHaveLength(1)
   lab.sandbox.expectCharges(1)
@@ -178,7 +172,7 @@ it('after a rotation, an order in doubt needs a person', async () => {
 
 it('after a rotation, the order continues if the service scopes keys by customer', async () => {
   const { lab, fresh } = keys(BY_CUSTOMER[0])
-  await doubted(lab)
+  await lab.doubted()
   expect((await create(lab, { apiKey: fresh, ...BY_CUSTOMER[1] })).id).toBe(lab.charged())
   expect((await lab.record('ref:r1'))?.apiKeyTag).toMatch(/^[0-9a-f]{8}$/)
 })
@@ -209,7 +203,7 @@ it('a call that waited for another process notices a rotated API key', async () 
 
 it("another customer's API key never pays for an order that the first customer's key has in doubt", async () => {
   const { lab, foreign: apiKey } = keys()
-  await doubted(lab)
+  await lab.doubted()
   expect(await failure(create(lab, { apiKey }))).toMatchObject(UNRESOLVED)
   expect(await all(lab.client({ apiKey }).orders.recover())).toMatchObject([
     { outcome: 'needs_attention', reason: 'api_key_changed' },
@@ -229,7 +223,7 @@ it("a proxy's API key is distinct from having none", async () => {
   }
   const viaProxy: typeof fetch = (input, init) => lab.sandbox.fetch(withKey(input, init))
   const proxied = { apiKey: null, fetch: viaProxy }
-  await doubted(lab, proxied)
+  await lab.doubted('commitThenDrop', order('r1'), proxied)
   expect(await lab.record('ref:r1')).toMatchObject({ apiKeyTag: 'none' })
   expect(await failure(create(lab, { apiKey: old }))).toMatchObject({ code: 'unresolved_order' })
   expect((await create(lab, proxied)).id).toBe(lab.charged())

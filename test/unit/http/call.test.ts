@@ -26,12 +26,6 @@ const FAILED = { kind: 'failed', unsent: false } as const
 const RESET = { name: 'Error', code: 'ECONNRESET', syscall: 'read' }
 const lost: AttemptResult = { ...FAILED, closed: true, detail: RESET }
 
-/** A result that takes so many milliseconds. */
-const after = (milliseconds: number, runtime: FakeRuntime, result: AttemptResult) => async () => {
-  await new Promise<void>((resolve) => runtime.setTimer(resolve, milliseconds))
-  return result
-}
-
 const settings = callSettings({ maxRetries: 4 })
 
 interface Setting {
@@ -335,7 +329,11 @@ describe('events', () => {
     const runtime = fakeRuntime({ auto: true })
     const durations: number[] = []
     const hooks: Hooks = { onResponse: ({ durationMs }) => void durations.push(durationMs) }
-    await run([after(1234, runtime, answer(200))], { runtime, hooks }).ending
+    const slow = async () => {
+      await new Promise<void>((resolve) => runtime.setTimer(resolve, 1234))
+      return answer(200)
+    }
+    await run([slow], { runtime, hooks }).ending
     expect(durations).toEqual([1234])
   })
 

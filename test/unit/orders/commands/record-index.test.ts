@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
 import { RecordIndex } from '../../../../src/orders/commands/record-index.ts'
-
-setFlagsFromString('--expose-gc')
-const collect: () => void = runInNewContext('gc')
+import { collect } from '../../../support/heap.ts'
 
 const held = (): number => {
   collect()
