@@ -24,25 +24,20 @@ function shop(options: SandboxOptions = {}, authorize: ProxyOptions['authorize']
     baseUrl: sandbox.baseUrl,
     apiKey: () => keys.now,
     authorize,
-    fetch: sandbox.fetch as typeof fetch,
+    fetch: sandbox.fetch,
   })
-  const page = (changes: ClientOptions = {}) =>
-    lab.elsewhere({
-      baseUrl: 'https://shop.example/api',
-      server: sandbox.baseUrl,
-      apiKey: null,
-      fetch: async (input, init) => {
-        const response = await proxy(new Request(input, init))
-        if (!lost) return response
-        lost = false
-        throw new TypeError('the page lost the proxy')
-      },
-      ...changes,
-    })
+  const fetch: typeof globalThis.fetch = async (input, init) => {
+    const response = await proxy(new Request(input, init))
+    if (!lost) return response
+    lost = false
+    throw new TypeError('the page lost the proxy')
+  }
+  const address = { baseUrl: 'https://shop.example/api', server: sandbox.baseUrl, apiKey: null }
+  const page = (changes: ClientOptions = {}) => lab.elsewhere({ ...address, fetch, ...changes })
   const lose = () => {
     lost = true
   }
-  return { lab, sandbox, page, rotate, lose }
+  return { lab, sandbox, fetch, page, rotate, lose }
 }
 
 type Shop = ReturnType<typeof shop>
@@ -246,16 +241,15 @@ describe('a page behind the proxy', () => {
 })
 
 it('behind a proxy, a new page sends a refused order under its next key', async () => {
-  const lab = new Lab()
-  const { baseUrl, apiKey } = lab.sandbox
-  const proxy = createProxy({ baseUrl, apiKey, authorize: () => true, fetch: lab.sandbox.fetch })
-  const fetch: typeof globalThis.fetch = (url, init) =>
-    proxy(new Request(String(url).replace(lab.sandbox.baseUrl, 'https://page.example/api'), init))
-  const transport = { ...kyTransport(fetch), sendsOnce: () => true }
-  const page = () => lab.client({ apiKey: null, fetch: undefined, transport, maxRetries: 0 }).orders
+  const { lab, fetch, page } = shop()
+  const once = {
+    transport: { ...kyTransport(fetch), sendsOnce: () => true },
+    fetch: undefined,
+    maxRetries: 0,
+  }
   lab.drain()
-  expect(await failure(page().create(order('r1')))).toMatchObject({ code: 'payment_required' })
+  expect(await failure(page(once).orders.create(order('r1')))).toMatchObject({ code: 'payment_required' })
   lab.topUp()
   lab.runtime.jump(30 * 60_000)
-  expect((await page().create(order('r1'))).id).toBe(lab.charged())
+  expect((await page(once).orders.create(order('r1'))).id).toBe(lab.charged())
 })

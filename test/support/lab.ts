@@ -105,6 +105,14 @@ export class Lab {
     return this.client({ store: faultyStore(this.rows, this.runtime, plan), ...options })
   }
 
+  /** A client of another process with the same rows, whose clock is ahead by this time. */
+  ahead(milliseconds: number, options: ClientOptions = {}): CustomerOrderingClient {
+    const { runtime } = this
+    const store = faultyStore(this.rows, runtime)
+    const now = (): number => runtime.now() + milliseconds
+    return new CustomerOrderingClient({ ...this.options, store, ...options }, { ...runtime, now })
+  }
+
   /** Another process with the same rows. */
   process(options: ClientOptions = {}, plan?: StorePlan): LabProcess {
     const { runtime } = this

@@ -1,10 +1,10 @@
-import { CustomerOrderingClient, type SettledEvent } from 'customer-ordering-sdk'
+import type { SettledEvent } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { readIntent } from '../../../src/orders/record/intent.ts'
 import { deferred } from '../../support/calls.ts'
 import { it, keysOf } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, type Told, told } from '../../support/lab.ts'
-import { beforeUpdates, faultyStore, on, storeOver } from '../../support/stores.ts'
+import { beforeUpdates, on, storeOver } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 
@@ -117,14 +117,13 @@ it('an unreadable order is not returned while an overtaken call may return it', 
 })
 
 it('an unreadable order is not returned while the call that has taken it over may return it', async (lab) => {
-  const runtime = { ...lab.runtime, now: () => lab.runtime.now() - 20_000 }
   const late = async (...request: Parameters<typeof fetch>): Promise<Response> => {
     const response = await lab.sandbox.fetch(...request)
     await new Promise<void>((resolve) => void lab.runtime.setTimer(resolve, 45_000))
     return Response.json({ ...(await response.json()), status: null }, { status: 201 })
   }
-  const options = { ...lab.options, store: faultyStore(lab.rows, lab.runtime), timeout: 60_000, fetch: late }
-  const slow = new CustomerOrderingClient({ ...options, totalTimeout: 60_000, maxRetries: 0 }, runtime)
+  const limits = { timeout: 60_000, totalTimeout: 60_000, maxRetries: 0 }
+  const slow = lab.ahead(-20_000, { ...limits, fetch: late })
   const first = await lab.begin(() => buy(lab, slow))
   lab.runtime.auto = false
   await lab.runtime.advance(41_000)
@@ -140,8 +139,7 @@ it('an unreadable order is not returned while the call that has taken it over ma
 
 it('an unreadable order is read after the clock was set back', async (lab) => {
   await leaveUnread(lab)
-  const runtime = { ...lab.runtime, now: () => lab.runtime.now() - 60 * MINUTE }
-  const { order: read } = await buy(lab, new CustomerOrderingClient(lab.options, runtime))
+  const { order: read } = await buy(lab, lab.ahead(-60 * MINUTE))
   expect(read?.id).toBe(lab.sandbox.ledger[0]?.orderId)
 })
 

@@ -1,5 +1,5 @@
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { API_KEY_TAG } from '../../../src/identity/keys.ts'
 import type { ClientOptions } from '../../../src/options.ts'
 import { all, throwing } from '../../support/calls.ts'
@@ -123,14 +123,10 @@ it('a rotated API key is not used if the machine slept while it was recorded and
 it('after a 401, the API key is requested once more, not twice', async () => {
   const { lab, old } = keys()
   lab.sandbox.revokeApiKey(old)
-  let asked = 0
-  const apiKey = (): string => {
-    asked++
-    return old
-  }
+  const apiKey = vi.fn(() => old)
   const error = await failure(create(lab, { apiKey }))
   expect(error).toMatchObject({ code: 'authentication', charged: 'no', attempts: 2 })
-  expect(asked).toBe(2)
+  expect(apiKey).toHaveBeenCalledTimes(2)
   const rejection = { kind: 'not_processed' }
   expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection })
 })

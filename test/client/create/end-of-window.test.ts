@@ -1,4 +1,4 @@
-import { CustomerOrderingClient, isCustomerOrderingError } from 'customer-ordering-sdk'
+import { isCustomerOrderingError } from 'customer-ordering-sdk'
 import { expect, it } from 'vitest'
 import { Lab, order } from '../../support/lab.ts'
 
@@ -21,9 +21,7 @@ it.each([
       await lab.doubted()
       lab.runtime.jump(WINDOW - left * SECOND)
       if (takes > 0) lab.fault({ type: 'delay', ms: takes * SECOND, when: 'before' })
-      const runtime = { ...lab.runtime, now: () => lab.runtime.now() - behind * SECOND }
-      const client = new CustomerOrderingClient({ ...lab.options, maxRetries: 0 }, runtime)
-      const call = client.orders.create(order('r1'))
+      const call = lab.ahead(-behind * SECOND, { maxRetries: 0 }).orders.create(order('r1'))
       // Whether the call may still send does not matter, only what the service charges.
       await call.catch((error: unknown) => expect(isCustomerOrderingError(error)).toBe(true))
       expect(lab.sandbox.ledger, `${left} s before`).toHaveLength(1)

@@ -1,4 +1,3 @@
-import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import type { ClientOptions } from '../../../src/options.ts'
@@ -26,7 +25,7 @@ import {
   wipe,
 } from '../../support/history.ts'
 import { failure, Lab, order, told } from '../../support/lab.ts'
-import { faultyStore, on } from '../../support/stores.ts'
+import { on } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 const REMEMBERS = { preset: 'remembers-refusals' } as const
@@ -281,11 +280,9 @@ it('the window of a key goes on if a later call was not checked by the service',
 
 it('a refusal that a call has waited for is not from before it, whatever the clock of the other call', async () => {
   const lab = new Lab({ preset: 'remembers-refusals' })
-  const runtime = { ...lab.runtime, now: () => lab.runtime.now() - 20_000 }
   lab.drain()
   lab.fault({ type: 'delay', ms: 5000 }, 1, 'createOrder')
-  const store = faultyStore(lab.rows, lab.runtime)
-  const slow = new CustomerOrderingClient({ ...lab.options, store }, runtime)
+  const slow = lab.ahead(-20_000)
   const { ending } = await lab.begin(() => failure(slow.orders.create(order('r1'))))
   expect(await failure(lab.create())).toMatchObject(REFUSED)
   expect(await ending).toMatchObject({ code: 'payment_required' })

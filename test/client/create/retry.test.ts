@@ -1,6 +1,6 @@
 import { responseInfo, type Transport } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
-import { describe, expect } from 'vitest'
+import { describe, expect, vi } from 'vitest'
 import { it, keysOf, sameRequest } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 
@@ -124,14 +124,10 @@ describe('the error by which a framework steers the rendering', () => {
   const steered = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' })
 
   it('an error that steers the rendering passes through create() and recover(), and the order stays open', async (lab) => {
-    let calls = 0
-    const fetch = (): Promise<Response> => {
-      calls++
-      return Promise.reject(steered)
-    }
+    const fetch = vi.fn(() => Promise.reject(steered))
     const { orders } = lab.client({ fetch })
     await expect(orders.create(request)).rejects.toBe(steered)
-    expect(calls).toBe(1)
+    expect(fetch).toHaveBeenCalledOnce()
     // The error does not prove that nothing was sent.
     expect(await orders.unresolved()).toMatchObject([{ state: 'open', ambiguous: true, attempts: 1 }])
     const idempotencyKey = expect.any(String)

@@ -9,7 +9,7 @@ import {
   TimeoutError,
 } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { throwing } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
@@ -399,15 +399,10 @@ describe('JSON that always ends too early', () => {
 
 it('an error by which Next.js steers the rendering passes unchanged through a read', async (lab) => {
   const steered = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' })
-  let calls = 0
-  const fetch = (): Promise<Response> => {
-    calls++
-    return Promise.reject(steered)
-  }
   for (const [, , , call] of all) {
-    calls = 0
+    const fetch = vi.fn(() => Promise.reject(steered))
     await expect(call(lab.client({ fetch }))).rejects.toBe(steered)
-    expect(calls).toBe(1)
+    expect(fetch).toHaveBeenCalledOnce()
   }
   expect(lab.settled.map(({ ok }) => ok)).toEqual(all.map(() => false))
 })

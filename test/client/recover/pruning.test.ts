@@ -1,5 +1,4 @@
 import { expect } from 'vitest'
-import { CustomerOrderingClient } from '../../../src/client.ts'
 import { emptyRow } from '../../../src/orders/record/record.ts'
 import type { OrderStore, PruneOptions } from '../../../src/stores/store.ts'
 import { deferred, throwing } from '../../support/calls.ts'
@@ -121,11 +120,9 @@ it("old records are kept even if one client's clock is 401 days ahead and it res
   lab.drain()
   await failure(right.orders.create(order('refused')))
   lab.topUp()
-  const ahead = { ...lab.runtime, now: () => lab.runtime.now() + 401 * DAY }
   /** A client whose process starts, places an order, recovers and ends. */
   const run = async (reference: string): Promise<void> => {
-    const store = faultyStore(lab.rows, lab.runtime)
-    const wrong = new CustomerOrderingClient({ ...lab.options, store }, ahead)
+    const wrong = lab.ahead(401 * DAY)
     await wrong.orders.create(order(reference))
     await wrong.orders.recover()
     await wrong.close()

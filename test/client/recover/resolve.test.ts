@@ -1,7 +1,7 @@
 import type { OrderName } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import type { RequestOptions } from '../../../src/call-options.ts'
-import { CustomerOrderingClient } from '../../../src/client.ts'
+import type { CustomerOrderingClient } from '../../../src/client.ts'
 import { all, throwing } from '../../support/calls.ts'
 import { it, keysOf } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
@@ -380,11 +380,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     async (lab, _what, slow, fast, person) => {
       lab.fault({ type: 'status', status: 429, headers: { 'retry-after': '18' } }, 1, 'createOrder')
       lab.fault({ type: 'drop' }, 1, 'createOrder')
-      const at = (seconds: number, maxRetries = 4): CustomerOrderingClient => {
-        const runtime = { ...lab.runtime, now: () => lab.runtime.now() + seconds * 1000 }
-        const store = faultyStore(lab.rows, lab.runtime)
-        return new CustomerOrderingClient({ ...lab.options, store, maxRetries }, runtime)
-      }
+      const at = (seconds: number, maxRetries = 4) => lab.ahead(seconds * 1000, { maxRetries })
       const { ending } = await lab.begin(() => at(slow).orders.create(order('r1')))
       await failure(at(fast, 0).orders.create(order('r1')))
       if (fast === 40) await told(at(0).orders.create(order('r1')))

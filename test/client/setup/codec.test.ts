@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import type { Codec, CustomerOrderingClient } from 'customer-ordering-sdk'
-import { describe, expect } from 'vitest'
-import { all } from '../../support/calls.ts'
+import { describe, expect, vi } from 'vitest'
+import { all, throwing } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 import { firstWriteLate, on, storeOver } from '../../support/stores.ts'
@@ -131,6 +131,10 @@ describe('what a codec throws', () => {
 
 describe('a codec that cannot encrypt', () => {
   const broken: Codec = { ...codec, encrypt: () => Promise.reject(new Error('no key today')) }
+  /** Encrypts the claim, and nothing after it. */
+  const worksOnce = (): Partial<Codec> => ({
+    encrypt: vi.fn(broken.encrypt).mockImplementationOnce(codec.encrypt),
+  })
   /** A call abandons its write, which is applied a minute later. */
   const abandoned = (lab: Lab, write: 'insert' | 'update') =>
     rejects(create(lab.elsewhere({ codec }, firstWriteLate(write))), { charged: 'unknown' })
@@ -165,13 +169,9 @@ describe('a codec that cannot encrypt', () => {
   })
 
   it('a codec that prevents sending is called once per call', async (lab) => {
-    let asked = 0
-    const encrypt = (): never => {
-      asked++
-      throw new Error('no key today')
-    }
+    const encrypt = vi.fn(throwing('no key today'))
     await rejects(create(coded(lab, { encrypt })), UNSENT)
-    expect(asked).toBe(1)
+    expect(encrypt).toHaveBeenCalledOnce()
   })
 
   it("a codec that cannot seal the record does not make an aborted call's charged no wrong", async (lab) => {
@@ -183,10 +183,7 @@ describe('a codec that cannot encrypt', () => {
 
   it('if the codec cannot encrypt, a refused order stays open, because recovery may send it again', async (lab) => {
     lab.drain()
-    let calls = 0
-    const encrypt: Codec['encrypt'] = (text) =>
-      ++calls === 1 ? codec.encrypt(text) : Promise.reject(new Error('not now'))
-    await rejects(create(coded(lab, { encrypt })), { status: 402, charged: 'unknown' })
+    await rejects(create(coded(lab, worksOnce())), { status: 402, charged: 'unknown' })
     expect(await remembered(lab)).toMatchObject([{ state: 'open' }])
   })
 
@@ -201,12 +198,7 @@ describe('a codec that cannot encrypt', () => {
   })
 
   it('if the codec breaks after the claim, recovery stores the charged order', async (lab) => {
-    let calls = 0
-    const encrypt = async (text: string): Promise<string> => {
-      if (++calls > 1) throw new Error('not now')
-      return await codec.encrypt(text)
-    }
-    const placed = await create(coded(lab, { encrypt }))
+    const placed = await create(coded(lab, worksOnce()))
     await lab.runtime.advance(900_000)
     const { client } = lab.process({ codec })
     const state = 'open'
