@@ -83,7 +83,7 @@ function nextStep({ advice: [next], outcome }: StatusRow): string {
 /** Returns the table of the error classes that come from a status. */
 function statusTable(): string {
   return [
-    '| class | `code` | status | `charged` | next step | `suggestedStatus()` |',
+    '| class | `code` | status | `charged` | next step | `suggestedStatus()` if nothing was bought |',
     '| --- | --- | --- | --- | --- | --- |',
     ...statusClasses().map(([status, row]) => {
       const { code, name } = new row.error('', {})
