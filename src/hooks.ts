@@ -63,7 +63,7 @@ export interface SettledEvent extends CallEvent {
   readonly ok: boolean
   /** Number of HTTP requests that the call tried to send; `orders.recover`: of all calls for the order. */
   readonly attempts: number
-  /** Milliseconds from the start of the call to its end; 0 for an order that `orders.recover` looks up. */
+  /** Milliseconds from the start of the call to its end; 0 for an order that `orders.recover` only looks up, or cannot read. */
   readonly durationMs: number
   /** `code` of the error, if the call failed. */
   readonly code?: string

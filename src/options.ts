@@ -150,7 +150,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * Label of the service, for remembered orders and computed keys.
    *
    * Set it if the service has several addresses, or moves: the client finds open orders only under
-   * the label with which they were stored. Sandbox and production must never share a label.
+   * the label with which they were stored. Sandbox and production must never share a label. The label
+   * is used as it is: two spellings of one address are two labels.
    * Default: the normalised `baseUrl`. Required in a page with a durable store if `baseUrl` has the
    * page's own origin.
    */

@@ -120,8 +120,8 @@ export class Walk<T> {
     at.frontier = Math.max(at.frontier, end)
     at.offset = end
     const asked = this.start.limit ?? DEFAULT_LIMIT
-    // A total that shrinks may count the rows that remain, and be equal to the end of any page.
-    const isSteady = hasMore !== undefined || (atFrontier && (total ?? 0) >= (at.total ?? 0))
+    // A total that changes may count the rows that remain, or those so far, and equal the end of any page.
+    const isSteady = hasMore !== undefined || (atFrontier && total === (at.total ?? total))
     const told = isSteady && saysEnd({ end, received, asked, total, hasMore })
     if (received === 0 || (told && (hasMore === false || progress.stale === 0))) at.ended = true
 

@@ -68,8 +68,7 @@ export function readEnvelope(body: unknown, identifier: string): Checked<ListEnv
 
   function hasRows(value: unknown, depth: number): boolean {
     if (Array.isArray(value)) return value.length > 0 && value.every(hasIdentifier)
-    if (depth === 0 || !isRecord(value)) return false
-    return Object.keys(value).some((name) => !PAGING.includes(name) && hasRows(value[name], depth - 1))
+    return depth > 0 && isRecord(value) && Object.values(value).some((inner) => hasRows(inner, depth - 1))
   }
 
   function hasIdentifier(row: unknown): boolean {

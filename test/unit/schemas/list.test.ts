@@ -25,7 +25,7 @@ describe('the rows of a list answer', () => {
     'are the array with one id among several': [{ a: [{ id: 'x' }], b: ['y'] }, { items: [{ id: 'x' }] }],
     'are none if all arrays are empty': [{ errors: [], orders: [] }, { items: [] }],
     'are none if only arrays of others are not': [
-      { data: [], meta: { sorts: rows }, x: { y: [{}] } },
+      { data: [], meta: { sorts: [] }, x: { y: [{}] } },
       { items: [] },
     ],
   }
@@ -45,6 +45,7 @@ describe('the rows of a list answer', () => {
     ['there is no array', { id: 'ord_1' }, NONE],
     ['the object is empty', {}, NONE],
     ['the array is further down', { data: { items: rows } }, NONE],
+    ['the array is beside an empty one, as part of the paging', { page: { of: rows }, errors: [] }, NONE],
     ['the array is further down, beside an empty one', { data: { list: { of: rows } }, errors: [] }, NONE],
     ...[undefined, null, 1, 'text', true].map((body): [string, unknown, RegExp] => [
       `the body is ${body}`,
