@@ -7,7 +7,7 @@ import {
   type StandardSchemaV1,
   type Transport,
 } from 'customer-ordering-sdk'
-import { describe, expect } from 'vitest'
+import { describe, expect, vi } from 'vitest'
 import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { all, errorOf, throwing } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
@@ -271,6 +271,18 @@ it('an order that schemas.order rejects ends in a failure, after the schema has 
   const told = { ok: false, code: 'invalid_response', charged: 'yes', status: 201, remembered: true }
   expect(one(events, 'settled')).toMatchObject({ ...told, externalOrderId: 'r1' })
   expect(names(events)).toEqual(['request', 'response', 'settled'])
+})
+
+it('an unreadable record is named by its row, and its event has no empty key', async (lab) => {
+  await lab.doubted('drop')
+  await lab.tamper('ref:r1', { key: undefined })
+  const warn = vi.fn()
+  const logger = { ...console, warn }
+  await lab.client({ logger }).orders.recover()
+  expect(lab.settled.at(-1)).toMatchObject({ recovery: 'needs_attention' })
+  expect(lab.settled.at(-1)).not.toHaveProperty('idempotencyKey')
+  const references = [expect.stringMatching(/^row:/)]
+  expect(warn).toHaveBeenLastCalledWith(expect.any(String), { orders: 1, references })
 })
 
 it('a recovery that needs a person logs one warning, however many orders it found', async (lab) => {

@@ -136,6 +136,11 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     'what a replica does not contain proves nothing, even if the store checks nothing, through %s',
     async (name) => {
       const store = await storeWith(name, { persistence: 'assume', eviction: 'assume' })
+      await store.insert(makeRow(1))
+      await servers().ask('replicaof', '127.0.0.1', '1')
+      for (const write of [() => store.insert(makeRow(1)), () => store.update(makeRow(1), 7)])
+        expect((await failureOf(write)).applied).toBeUndefined()
+      await servers().ask('replicaof', 'no', 'one')
       await expectLaggingCopyIsNotBelieved(store, async () => {
         await servers().ask('flushall')
         await servers().ask('replicaof', '127.0.0.1', '1')
