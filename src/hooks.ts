@@ -61,9 +61,13 @@ export interface RetryEvent extends RequestEvent {
 export interface SettledEvent extends CallEvent {
   /** True if the call returned a result. */
   readonly ok: boolean
-  /** Number of HTTP requests that the call tried to send; `orders.recover`: of all calls for the order. */
+  /** Number of HTTP requests that the call tried to send. `orders.recover`: of all calls for the order. */
   readonly attempts: number
-  /** Milliseconds from the start of the call to its end; 0 for an order that `orders.recover` only looks up, or cannot read. */
+  /**
+   * Milliseconds from the start of the call to its end.
+   *
+   * 0 for an order that `orders.recover` only looks up, or whose record it cannot read.
+   */
   readonly durationMs: number
   /** `code` of the error, if the call failed. */
   readonly code?: string

@@ -35,7 +35,8 @@ const BODY_PROBLEMS: Readonly<Record<BodyProblem, Parameters<typeof refusal>>> =
 
 /**
  * Only what the client reads: `Age` shows a list that comes from a cache. The client reads no
- * `Content-Type`, and HTML from the service must not run on your site's origin.
+ * `Content-Type`, and HTML from the service must not run on your site's origin. No `Content-Length` and
+ * no `Content-Encoding`, because the proxy returns the body decoded.
  */
 const RETURNED_HEADERS = ['age', 'retry-after', 'idempotent-replayed', ...REQUEST_ID_HEADERS]
 

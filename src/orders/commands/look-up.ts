@@ -30,7 +30,7 @@ export const MAX_PAGES = 200
 /** Milliseconds for which a record is not looked up again after a lookup stopped at `MAX_PAGES`. */
 const CUT_PAUSE = 15 * 60 * 1000
 
-/** How an order is read by its id, but for the settings. */
+/** The read of one order by its id, without the settings. */
 export function orderRead<T>(
   operation: string,
   orderId: string,
