@@ -3,10 +3,9 @@
 import type { EchoedField, Resolution } from '../call-options.ts'
 import type { CustomerOrderingClient } from '../client.ts'
 import { StoreError, UnresolvedOrderError } from '../errors/classes.ts'
-import { formatAmount } from '../money.ts'
 import { PERSON_SKEW } from '../orders/protocol/keys.ts'
 import { echoOf } from '../orders/protocol/outcome.ts'
-import { cellsOf, nameOf, orderLine, stateOf } from './cells.ts'
+import { cellsOf, moneyOf, nameOf, orderLine, stateOf } from './cells.ts'
 import { type Flags, type OptionName, wholeNumber } from './options.ts'
 import { type Line, type Shape, time } from './print.ts'
 import { Failure, UsageError } from './terminal.ts'
@@ -196,7 +195,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         value: service,
         cells: {
           serviceId: service.productId,
-          price: formatAmount(service),
+          price: moneyOf(service),
           min: service.minQuantity,
           max: service.maxQuantity,
           step: service.stepQuantity,
@@ -208,7 +207,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     about: 'show the balance of the wallet',
     async *run({ client, signal }) {
       const balance = await client.balance.retrieve({ signal })
-      yield { value: balance, cells: { balance: formatAmount(balance) } }
+      yield { value: balance, cells: { balance: moneyOf(balance) } }
     },
   },
 }

@@ -48,7 +48,11 @@ export async function openStore(terminal: Terminal, address: string | undefined)
   const path = resolve(terminal.folder, address)
   // SqliteStore creates missing files, so a mistyped path would look like a store without open
   // orders.
-  if (!existsSync(path)) throw new UsageError(`The file ${path} does not exist. Check the path.`)
+  if (!existsSync(path)) {
+    // An address without its scheme also looks like a path, and may have a password.
+    const named = /[=@]/.test(address) ? 'of --store' : path
+    throw new UsageError(`The file ${named} does not exist. Check the path.`)
+  }
   if (!sqliteHasTables(path)) throw withoutTables(path)
   return { store: new SqliteStore({ path }), scopes: async () => sqliteScopes(path), close: async () => {} }
 }
@@ -100,7 +104,10 @@ function checked(address: string): string {
 /** All that could show a password of the address: drivers repeat parts of it in their errors. */
 export function secretsIn(address: string): string[] {
   const [, scheme, login = ''] = /^([^/]*):\/\/(.*)@/s.exec(address) ?? []
-  const values = [login.slice(login.indexOf(':') + 1), ...(URL.parse(address)?.searchParams.values() ?? [])]
+  const values = [
+    login.slice(login.indexOf(':') + 1),
+    ...new URLSearchParams(/\?([^#]*)/.exec(address)?.[1]).values(),
+  ]
   // A user `postgres` is no secret, and hiding it would hide the scheme.
   return [login, ...values]
     .filter((value) => value !== '' && value !== scheme)
@@ -115,10 +122,11 @@ function decoded(text: string): string {
   }
 }
 
-/** The address without its credentials. */
+/** The address without its credentials. Drivers also accept several hosts, which are no URL. */
 export function storeName(address: string): string {
   const { protocol, host, pathname } = (/:\/\//.test(address) && URL.parse(address)) || {}
-  return host === undefined ? address : `${protocol}//${host}${pathname}`
+  if (host !== undefined) return `${protocol}//${host}${pathname}`
+  return address.replace(/(:\/\/)(?:.*@)?([^?#]*).*/s, '$1$2')
 }
 
 const scopesIn = (table: string): string => `SELECT DISTINCT scope FROM ${table} ORDER BY scope`

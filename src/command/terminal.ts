@@ -46,12 +46,22 @@ export class Interrupted extends Error {
   }
 }
 
+/** Milliseconds for which an interrupted command may still store what it knows. */
+const LAST_TASKS = 15_000
+
 export function terminalOf(process: NodeJS.Process): Terminal {
   const { stdin, stdout, stderr } = process
   const stop = new AbortController()
   // A second Ctrl-C ends the process immediately, because the listener is gone.
-  process.once('SIGINT', () => stop.abort(new Interrupted(EXIT.interrupted)))
-  process.once('SIGTERM', () => stop.abort(new Interrupted(EXIT.terminated)))
+  const stopOn = (signal: NodeJS.Signals, exit: Exit): void => {
+    process.once(signal, () => {
+      stop.abort(new Interrupted(exit))
+      // A database that accepts a connection and is then silent would keep the process forever.
+      setTimeout(() => process.exit(exit), LAST_TASKS).unref()
+    })
+  }
+  stopOn('SIGINT', EXIT.interrupted)
+  stopOn('SIGTERM', EXIT.terminated)
   // The reader of a pipe may close it, like `head`. The error may come after the command's end.
   stdout.on('error', () => {
     process.exitCode = EXIT.outputClosed
@@ -105,7 +115,7 @@ export function askBy(
 
 /** Does not hide short secrets by themselves, because ordinary words may contain them. */
 export function hide(text: string, secrets: Iterable<string>): string {
-  return redact(text.replace(/([a-z][a-z\d+.-]*:\/\/)\S*@/gi, '$1'), secrets, LIKE_A_KEY / 4)
+  return redact(text.replace(/([a-z][a-z\d+.-]*:\/\/)[^\s"]*@/gi, '$1'), secrets, LIKE_A_KEY / 4)
 }
 
 /**

@@ -231,5 +231,7 @@ function tell({ end, error, trail }: Failure, context: CallContext): Told {
 /** Does not return the platform's own error, which may contain the API key. */
 function transportCause(text: string, { code, syscall, name, frames }: FailureDetail): Error {
   const cause = Object.assign(new Error(text), code && { code }, syscall && { syscall })
-  return frames === undefined ? cause : Object.assign(cause, { name, stack: `${name}\n${frames}` })
+  if (frames === undefined) return cause
+  // An assignment throws if a program has frozen `Error.prototype`.
+  return Object.defineProperties(cause, { name: { value: name }, stack: { value: `${name}\n${frames}` } })
 }

@@ -13,7 +13,7 @@ import {
 import { ConfigurationError } from '../errors/classes.ts'
 import type { CallEvent, Hooks } from '../hooks.ts'
 import { baseUrl } from '../settings/base-url.ts'
-import { type Readers, readFields, withMethods } from '../settings/readers.ts'
+import { HEADER_VALUE, type Readers, readFields, withMethods } from '../settings/readers.ts'
 import {
   ERROR_TYPE,
   METHOD,
@@ -194,7 +194,8 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
 export function traceHeaders(): Record<string, string> {
   const headers: Record<string, string> = {}
   propagation.inject(context.active(), headers)
-  return headers
+  // Omits what a visitor's headers make invalid, such as an empty `tracestate`: the call would be rejected.
+  return Object.fromEntries(Object.entries(headers).filter(([, value]) => HEADER_VALUE.test(value)))
 }
 
 /** Removes attributes without a value, because an exporter may write `undefined` as a string. */

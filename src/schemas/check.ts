@@ -119,7 +119,10 @@ function shortened(path: string): string {
   return path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path
 }
 
-/** Returns one line, such as "`amount` is missing, `id` must not be blank". */
+/**
+ * Returns one line, such as "`amount` is missing, `id` must not be blank". A schema may quote the service,
+ * whose control characters could forge lines of a log.
+ */
 export function issuesText(issues: readonly Issue[]): string {
   const shown = issues
     .slice(0, 3)
@@ -128,5 +131,5 @@ export function issuesText(issues: readonly Issue[]): string {
         `${path === '' ? 'it' : `\`${shortened(path)}\``}${/^[A-Z]/.test(message) ? ':' : ''} ${message}`,
     )
   const more = issues.length > shown.length ? ` and ${issues.length - shown.length} more` : ''
-  return `${shown.join(', ')}${more}`
+  return `${shown.join(', ')}${more}`.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, ' ')
 }

@@ -14,7 +14,7 @@ import type {
 import { bare, isObject } from '../defined.ts'
 import { invalidArgument } from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
-import { checkIdempotencyKey } from '../identity/keys.ts'
+import { checkIdempotencyKey, checkReference } from '../identity/keys.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
 import { habitOf } from './habits.ts'
 import {
@@ -53,10 +53,14 @@ const CALL: Readers<RequestOptions> = {
   headers,
 }
 
-export const idempotencyKey: Read<string> = (value, refuse) => {
-  const problem = checkIdempotencyKey(value)
-  return problem === undefined ? String(value) : refuse(problem)
+function checkedBy(problemOf: (value: unknown) => string | undefined): Read<string> {
+  return (value, refuse) => {
+    const problem = problemOf(value)
+    return problem === undefined ? String(value) : refuse(problem)
+  }
 }
+
+export const idempotencyKey: Read<string> = checkedBy(checkIdempotencyKey)
 
 export const CREATE: Readers<CreateOptions> = { ...CALL, allowDuplicate: flag, idempotencyKey }
 
@@ -74,7 +78,8 @@ interface OrderNames {
 type OneOf<T> = { [Name in keyof T]: Pick<T, Name> }[keyof T]
 
 const NAME: Readers<OrderNames> = {
-  externalOrderId: text,
+  // As `create()` checks it: an order adopted under a reference that only looks the same is bought again.
+  externalOrderId: checkedBy(checkReference),
   idempotencyKey,
 }
 

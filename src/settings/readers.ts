@@ -106,6 +106,8 @@ export const plainObject: Read<Readonly<Record<string, unknown>>> = only(
   'must be an object literal',
 )
 
+export const HEADER_VALUE: RegExp = /^[!-~]([ -~]*[!-~])?$/
+
 export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) => {
   const read: Record<string, string> = Object.create(null)
   for (const [name, content] of Object.entries(plainObject(value, refuse))) {
@@ -113,7 +115,7 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) refuse('has an invalid header name')
     if (RESERVED.test(lower)) refuse('is reserved for the client', name)
     if (Object.hasOwn(read, lower)) refuse('is set twice', name)
-    if (typeof content !== 'string' || !/^[!-~]([ -~]*[!-~])?$/.test(content))
+    if (typeof content !== 'string' || !HEADER_VALUE.test(content))
       return refuse('must be a trimmed string of printable ASCII', name)
     read[lower] = content
   }

@@ -60,9 +60,9 @@ function matches(code: string, known: string): boolean {
 
 /** Returns a copy of an error with only its name and a code: the message may contain secrets. */
 export function plainError(error: unknown, code: string): Error & { readonly code: string } {
-  const copy = Object.assign(new Error(code), { code })
-  copy.name = error instanceof Error ? error.name : 'Error'
-  return copy
+  const name = error instanceof Error ? error.name : 'Error'
+  // An assignment of `name` throws if a program has frozen `Error.prototype`.
+  return Object.defineProperty(Object.assign(new Error(code), { code }), 'name', { value: name })
 }
 
 /** The property `code` of an error, or else its name. */

@@ -1,10 +1,11 @@
+import { EventEmitter } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { PassThrough } from 'node:stream'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
-import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { aesGcm } from '../../src/aes-gcm.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { askBy, EXIT, Interrupted, terminalOf } from '../../src/command/terminal.ts'
@@ -98,6 +99,8 @@ it.each([
   const run = (option: string) => command(`${line.replace('ID', orderId)} ~ ${option}`)
   const account = await run('--account shopp')
   const server = await run('--server https://elsewhere.example')
+  const mail = await run('--account ops@shop.example')
+  expect(mail.err).toContain(`${searched(service.url, 'ops@shop.example')}, only of`)
   expect([account.code, server.code]).toEqual([2, 2])
   // The second run would also name what the first one has stored.
   const found = `, only of ${searched(service.url, 'shop')}. Check --server and --account.\n`
@@ -324,13 +327,23 @@ it('the command prints what does not match, and its exit code speaks of that onl
 
 it('the command shows balance and services without a store', async () => {
   expect((await command('balance --json')).json()).toMatchObject([{ currency: 'EUR' }])
-  expect((await command('balance')).out).toMatch(/\d/)
+  expect((await command('balance')).out).toMatch(/^balance +€\d/)
   const { out } = await command('services')
   expect(out).toMatch(/^serviceId +price +min +max +step\n/)
   expect(out).toContain('svc_standard')
   expect((await command('services --json')).json()).toContainEqual(
     expect.objectContaining({ productId: 'svc_sold_out', stockState: 'out_of_stock' }),
   )
+})
+
+it.each([
+  ['CHF', 'CHF 12,345.67'],
+  ['USDT', '1234567 USDT'],
+])('the command prints an amount in %s the same on all machines', async (currency, expected) => {
+  const format = vi.spyOn(Intl, 'NumberFormat')
+  sandbox.faults.add({ action: { type: 'transformBody', patch: { amount: 1234567, currency } } })
+  expect((await command('balance')).out).toBe(`balance          ${expected}\n`)
+  expect(format).not.toHaveBeenCalledWith(undefined, expect.anything())
 })
 
 it('the command reads a store without an API key, and sends nothing', async () => {
@@ -350,7 +363,9 @@ it.each([
   ['toString', 'There is no command "toString"'],
   ['unresolved --account shop', 'Name the store of your program: --store PATH'],
   ['unresolved --store mongodb://x --account shop', '--store must be a path, or begin with postgres://'],
-  ['unresolved --store missing.db --account shop', 'does not exist'],
+  ['unresolved --store missing.db --account shop', '/missing.db does not exist'],
+  ['unresolved --store user=ada;password=secret --account shop', 'The file of --store does not exist.'],
+  ['unresolved --store postgres:/ada:secret@db/x --account shop', 'The file of --store does not exist.'],
   ['unresolved --store postgres://ada:secret@127.0.0.1/x --account shop', 'npm install pg'],
   ['unresolved --store redis://:secret@127.0.0.1 --account shop', 'npm install redis'],
   ['unresolved --store postgres://ada:100%secret@127.0.0.1/x --account shop', 'a percent sign as %25.'],
@@ -420,14 +435,17 @@ describe.each([
   })
 })
 
-it.each(['postgres@', 'postgres:postgres@'])(
-  'the command shows the scheme of a store whose user has the same name: %s',
-  async (login) => {
-    const line = `unresolved --store postgres://${login}127.0.0.1/x --account shop`
-    const { err } = await command(line, { folder: projectWhosePgThrows('"broken"') })
-    expect(err).toContain('Cannot open the store postgres://127.0.0.1/x: broken')
-  },
-)
+it.each([
+  ['postgres@127.0.0.1/x', '127.0.0.1/x'],
+  ['postgres:postgres@127.0.0.1/x', '127.0.0.1/x'],
+  ['h1:1,h2:2/x?user=ada&password=secret', 'h1:1,h2:2/x'],
+  ['ada:s%E2%82%AC@127.0.0.1/x', '127.0.0.1/x'],
+])('the command shows the scheme and the place of a store, but no password: %s', async (address, place) => {
+  const line = `unresolved --store postgres://${address} --account shop`
+  const { err } = await command(line, { folder: projectWhosePgThrows('"broken " + connectionString') })
+  expect(err).toContain(`Cannot open the store postgres://${place}: broken `)
+  expect(err).not.toMatch(/secret|s%E2|s€/)
+})
 
 it('the command exits with 1 and one line if the service rejects the API key', async () => {
   const env = { CUSTOMER_ORDERING_API_KEY: 'a-wrong-api-key' }
@@ -554,6 +572,23 @@ it('the command shows progress only to a person who does not see the rows, and c
     terminal.err('a message')
     expect(String(stderr.read())).toBe(expected)
   }
+})
+
+it.each([
+  ['SIGINT', EXIT.interrupted],
+  ['SIGTERM', EXIT.terminated],
+] as const)('the command ends %s after a while, even if a database keeps it waiting', (signal, exit) => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const ended = vi.fn()
+  const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() }
+  const process = Object.assign(new EventEmitter(), { ...streams, env: {}, cwd: () => '.', exit: ended })
+  const { stop } = terminalOf(process as unknown as NodeJS.Process)
+  process.emit(signal)
+  expect(stop.aborted).toBe(true)
+  expect(ended).not.toHaveBeenCalled()
+  vi.advanceTimersByTime(15_000)
+  expect(ended).toHaveBeenCalledWith(exit)
 })
 
 it('the command reads account, store, server, window and timeouts from the environment', async () => {

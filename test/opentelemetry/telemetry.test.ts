@@ -1,7 +1,7 @@
-import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { ConfigurationError, type RecoverOptions } from 'customer-ordering-sdk'
 import { type TelemetryOptions, telemetryHooks, traceHeaders } from 'customer-ordering-sdk/opentelemetry'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { failure, Lab, order } from '../support/lab.ts'
 import { Collected } from './collected.ts'
 
@@ -192,6 +192,14 @@ it('traceHeaders() sends the span to the service', async () => {
   expect(sandbox.requests.map(({ headers }) => headers['traceparent'])).toEqual(
     Array(2).fill(`00-${traceId}-${spanId}-01`),
   )
+})
+
+it('traceHeaders() omits a header that a visitor made invalid', () => {
+  const inject = vi.spyOn(propagation, 'inject').mockImplementation((_context, headers) => {
+    Object.assign(Object(headers), { traceparent: '00-1', tracestate: '', baggage: 'a=b;c=é' })
+  })
+  onTestFinished(() => inject.mockRestore())
+  expect(traceHeaders()).toEqual({ traceparent: '00-1' })
 })
 
 it('spans contain no API key, no target and no amount', async () => {

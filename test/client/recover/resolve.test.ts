@@ -542,6 +542,7 @@ it.each([
   [{ idempotencyKey: 'nobody' }, 'idempotencyKey'],
   [{ idempotencyKey: 'with space' }, 'idempotencyKey'],
   [{ externalOrderId: ' ' }, 'externalOrderId'],
+  [{ externalOrderId: 'r1\r' }, 'externalOrderId'],
 ])('resolve() states which name is invalid: %j', async (lab, name, path) => {
   const resolved = resolve(lab, ABANDONED, { name })
   await rejects(resolved, { code: 'invalid_request', issues: [{ path }] })

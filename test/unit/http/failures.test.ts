@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   ApiError,
   AuthenticationError,
@@ -25,6 +25,7 @@ import { type CallContext, errorOf, UNKNOWN_CALL } from '../../../src/http/failu
 import { requestIdOf } from '../../../src/http/redact.ts'
 import { parseRetryAfter } from '../../../src/http/retry.ts'
 import type { Unsent } from '../../../src/http/transport.ts'
+import { plainError } from '../../../src/stores/failure.ts'
 import { character } from '../../support/character.ts'
 import { effort } from '../../support/effort.ts'
 
@@ -206,11 +207,21 @@ test.each(everyResult)('the error of %s has the names of the order, and omits un
   for (const name of ['idempotencyKey', 'externalOrderId']) expect(unnamed).not.toHaveProperty(name)
 })
 
-test("the cause names what a caller's fetch threw, and where", () => {
-  const frames = '    at fetch (app.ts:1:2)'
-  const { cause } = fail({ ...failed(false), detail: { name: 'RangeError', frames } })
-  expect(cause).toMatchObject({ name: 'RangeError', message: 'RangeError', stack: `RangeError\n${frames}` })
-})
+test.each([true, false])(
+  "the cause names what a caller's fetch threw, and where: prototypes %s",
+  (writable) => {
+    const frames = '    at fetch (app.ts:1:2)'
+    // As in a program that freezes `Error.prototype`.
+    Object.defineProperty(Error.prototype, 'name', { writable })
+    onTestFinished(() => void Object.defineProperty(Error.prototype, 'name', { writable: true }))
+    const { cause } = fail({ ...failed(false), detail: { name: 'RangeError', frames } })
+    expect(cause).toMatchObject({ name: 'RangeError', message: 'RangeError', stack: `RangeError\n${frames}` })
+    expect(plainError(new RangeError('secret'), 'CODE')).toMatchObject({
+      name: 'RangeError',
+      message: 'CODE',
+    })
+  },
+)
 
 test.each([
   [429, '7', 7000],
