@@ -57,9 +57,9 @@ export type CreateManyRow =
 export interface CreateManyProgress {
   /** Rows that have an outcome, including failures. */
   readonly completed: number
-  /** Orders that this run created, including those whose `replayed` is undefined. */
+  /** Placed rows that `replayed` does not count. */
   readonly created: number
-  /** Rows whose order existed before the row was placed. */
+  /** Rows whose order existed before, or may have been sent by an earlier call. */
   readonly replayed: number
   /** Rows that failed. */
   readonly failed: number

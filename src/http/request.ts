@@ -1,6 +1,6 @@
 /** Calls that store no record: what they send, how they judge a response, and what they reply. */
 import { bare, defined } from '../defined.ts'
-import type { Charged, Issue } from '../errors/classes.ts'
+import type { Charged, ErrorFacts, Issue } from '../errors/classes.ts'
 import { statusRow } from '../errors/statuses.ts'
 import type { SettledEvent } from '../hooks.ts'
 import type { ResponseInfo } from '../response-info.ts'
@@ -26,6 +26,8 @@ export interface ReadCall<T> extends CallRequest {
    * that only reads: nothing. A read that reports it looks for an order, which is stored.
    */
   readonly charged: Charged | undefined
+  /** What errors name: the key that is sent, or the order that is read. */
+  readonly names: Pick<ErrorFacts, 'idempotencyKey' | 'externalOrderId' | 'orderId'>
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
 }
 
@@ -38,6 +40,7 @@ export const READ_ITEM: PlainRead = {
   maxBytes: MAX_ITEM_BYTES,
   repeatable: true,
   charged: undefined,
+  names: {},
 }
 export const READ_PAGE: PlainRead = { ...READ_ITEM, maxBytes: MAX_PAGE_BYTES }
 
@@ -92,11 +95,8 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
   throw error
 }
 
-function contextOf(
-  { endpoint, path, idempotencyKey }: CallRequest,
-  charged: Charged | undefined,
-): CallContext {
-  return { ...UNKNOWN_CALL, endpoint, path, charged, idempotencyKey }
+function contextOf({ endpoint, path, names }: ReadCall<unknown>, charged: Charged | undefined): CallContext {
+  return { ...UNKNOWN_CALL, ...names, endpoint, path, charged }
 }
 
 function statusClass({ status }: Answer): number {

@@ -93,6 +93,7 @@ export async function sendRequest(
     maxBytes: MAX_PAGE_BYTES,
     repeatable: (method !== 'POST' && method !== 'PATCH') || key !== undefined,
     charged: reads ? undefined : 'unknown',
+    names: { idempotencyKey: key },
     parse: (answer) => (schema === undefined ? { value: answer } : check(schema, answer)),
   })
   attachInfo(value, info)

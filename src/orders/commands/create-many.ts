@@ -26,8 +26,8 @@ export interface CreateManySuccess<Output> {
   /** The order, new or remembered. */
   readonly order: Output
   /**
-   * True if the order existed before this row was placed, false if this row created it, undefined
-   * if that is unknown.
+   * True if the order existed before this row was placed, or an earlier call may have sent it; false if this
+   * row created it; undefined if that is unknown.
    */
   readonly replayed: boolean | undefined
   /** The wallet was charged, during this run or before it. */
@@ -114,9 +114,9 @@ function isKeyed(row: CreateManyRow): row is Exclude<CreateManyRow, CreateOrderR
 
 /** Result of `await client.orders.createMany(rows)`. Lists failed rows and counts all others. */
 export interface CreateManySummary {
-  /** Number of orders that this run created, including those whose `replayed` is undefined. */
+  /** Number of placed rows that `replayed` does not count. */
   readonly created: number
-  /** Number of rows whose order existed before the row was placed. */
+  /** Number of rows whose order existed before, or may have been sent by an earlier call. */
   readonly replayed: number
   /** Number of rows that failed: the length of `failures`. */
   readonly failed: number

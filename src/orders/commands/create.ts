@@ -12,7 +12,7 @@ import {
 } from '../../errors/classes.ts'
 import { chargedSentence } from '../../errors/messages.ts'
 import { type CallSettings, noTrail } from '../../http/call.ts'
-import { Deadline, Interruption } from '../../http/deadline.ts'
+import { Deadline, GRACE, Interruption } from '../../http/deadline.ts'
 import { answerFacts, infoLater } from '../../http/request.ts'
 import { differingFields, isNameless } from '../../identity/keys.ts'
 import { attachInfo, type ResponseInfo } from '../../response-info.ts'
@@ -80,7 +80,7 @@ export async function createOrder<Output>(
     startedAt: runtime.now(),
     callId: runtime.randomId(),
     takeOver: false,
-    isNotListed: false,
+    unlistedVersion: undefined,
   }
   return await lifetime.use(() => runJob(context, job))
 }
@@ -98,7 +98,8 @@ async function runJob<Output>(context: OrdersContext<Output>, job: CreateJob): P
     placed = await place(context, job)
     context.journal.pruneHourly('create')
     const { info } = placed
-    value = await fitOrder(context, placed.value, SENDING.create.operation, settings, () => {
+    const rest = { ...settings, totalTimeout: Math.max(GRACE, deadline.remaining()) }
+    value = await fitOrder(context, placed.value, SENDING.create.operation, rest, () => {
       const { attempts, supportReference, ...answered } = info()
       return { attempts, ...answerFacts(answered), ...supportReference }
     })
@@ -172,7 +173,7 @@ async function lookedUp(
     },
   }
   const listed = await findListed(context, found, job.intent.body, settings)
-  if (listed === undefined) return await place(context, { ...job, isNotListed: true })
+  if (listed === undefined) return await place(context, { ...job, unlistedVersion: found.record.version })
   const evidence = { orderId: listed.id, order: listed.order, claim: job.callId }
   const { record, remembered } = await proveCreated(context, found, evidence, job.deadline)
   // The list shows what an earlier call bought, and this call may want another payload.

@@ -22,6 +22,9 @@ import { type ListedOrder, type ScanOptions, scanOrders } from './scan.ts'
 export interface Lookup {
   readonly found: FoundRecord
   readonly reason: AttentionReason
+  /** Error of the request that this run has sent. */
+  readonly error?: AnyCustomerOrderingError
+  readonly order?: undefined
 }
 
 /** How often the list is read: one read can miss rows that move during the read. */
@@ -44,17 +47,18 @@ export function orderRead<T>(
   }
 }
 
-/** @param asked known facts that the order must not contradict */
+/** @param record which the order must not contradict */
 export async function readOrder(
   context: OrderContext,
   operation: string,
   orderId: string,
   charged: 'unknown' | 'yes',
   settings: CallSettings,
-  asked?: Asked,
+  record?: JournalRecord,
 ): Promise<Reply<Order>> {
-  const order = orderRead(operation, orderId, (body) => readable(body, asked))
-  return await read(context.connection, { ...order, settings, charged })
+  const order = orderRead(operation, orderId, (body) => readable(body, record))
+  const names = { ...recordFacts(record), orderId }
+  return await read(context.connection, { ...order, settings, charged, names })
 }
 
 function readable(body: unknown, asked: Asked | undefined): Checked<Order> {
@@ -97,7 +101,15 @@ export async function findListed(
   const { cuts } = context.journal.shared
   const { operation } = SENDING.create
   // Another call may have bought the order since the record was read.
-  const scan = { operation, settings, charged: 'unknown', isStrict: true, checkOpen: () => {} } as const
+  const names = recordFacts(record)
+  const scan = {
+    operation,
+    settings,
+    charged: 'unknown',
+    names,
+    isStrict: true,
+    checkOpen: () => {},
+  } as const
   dropOldCuts(context)
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     let pages = 0
@@ -201,7 +213,7 @@ export async function* lookUp(
       (status === undefined || statusRow(status).repeat === 'none')
   }
   let isReadable = true
-  for (const { found, reason } of lookups) {
+  for (const { found, reason, error: told } of lookups) {
     options.checkOpen()
     const { id, record: before } = found
     const { externalOrderId } = before
@@ -219,9 +231,9 @@ export async function* lookUp(
     const doubt = doubts.get(externalOrderId ?? '')
     if (doubt !== undefined) yield { outcome: 'needs_attention', record, reason: 'doubtful', error: doubt }
     else if (isCut) yield { outcome: 'needs_attention', record, reason, error: cutError(newest) }
-    else if (externalOrderId === undefined) yield { outcome: 'needs_attention', record, reason }
-    else if (!looked) yield { outcome: 'still_open', record, ...defined({ error }) }
-    else yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
+    else if (externalOrderId !== undefined && !looked)
+      yield { outcome: 'still_open', record, ...defined({ error }) }
+    else yield { outcome: 'needs_attention', record, reason, ...defined({ error: error ?? told }) }
   }
 }
 

@@ -44,7 +44,7 @@ export async function* recover<Output>(
   const recoverRow = async (rowId: string): Promise<RecoveryOutcome<Output> | undefined> => {
     checkOpen()
     const callId = runtime.randomId()
-    const own = { command: 'recover', intent: undefined, isNotListed: false } as const
+    const own = { command: 'recover', intent: undefined, unlistedVersion: undefined } as const
     const deadline = new Deadline(runtime, settings.totalTimeout, signal)
     const times = { startedAt: runtime.now(), deadline }
     const job: Job = { ...own, ...times, rowId, settings: { ...settings, signal }, callId, takeOver }
@@ -64,13 +64,13 @@ export async function* recover<Output>(
       if (step === undefined || known === undefined) throw error
     }
     if (step === undefined) return undefined
+    const { error, order } = step
+    if (COMMON_FAILURES.includes(error?.code ?? '')) failures++
+    else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
     if ('found' in step) {
       lookups.push(step)
       return undefined
     }
-    const { error, order } = step
-    if (COMMON_FAILURES.includes(error?.code ?? '')) failures++
-    else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
     return await report(context, step, settings, callId, deadline.elapsed())
   }
   const outcomes = concurrently(ids, {
@@ -139,7 +139,13 @@ export async function recoverOne(
       // If nothing was sent because the key's window ended after the claim, the rules look the order up.
       const isUnsent = outcome === undefined || outcome.kind === 'not_sent'
       const isStale = isPending(record) && !mayAttempt(record.firstSentAt, timingOf(context, job))
-      return isUnsent && isStale ? await recoverOne(context, job) : sentOutcome(driven, job)
+      if (isUnsent && isStale) return await recoverOne(context, job)
+      const told = sentOutcome(driven, job)
+      // After a refusal, the rules look the order up, too: the list may show that it was bought before.
+      const next = isPending(record) && record.hold !== undefined ? await recoverOne(context, job) : undefined
+      return next !== undefined && 'found' in next
+        ? { ...next, ...defined({ error: told.error }) }
+        : (next ?? told)
     }
   }
 }

@@ -2,7 +2,7 @@
 import { defined, isObject, ownValue } from '../../defined.ts'
 import type { CallSettings, Endpoint } from '../../http/call.ts'
 import { queryString } from '../../http/path.ts'
-import { READ_PAGE, read } from '../../http/request.ts'
+import { READ_PAGE, type ReadCall, read } from '../../http/request.ts'
 import { DEFAULT_LIMIT } from '../../lists/prefetch.ts'
 import { Progress, saysEnd } from '../../lists/walk.ts'
 import { checkNow, wrong } from '../../schemas/check.ts'
@@ -23,6 +23,8 @@ export interface ScanOptions {
   readonly settings: CallSettings
   /** What the error of a read reports about the wallet. */
   readonly charged: 'unknown' | undefined
+  /** The order that is searched for, if it is one. */
+  readonly names?: ReadCall<unknown>['names']
   readonly sourceSystem?: string | undefined
   /** True to refuse a list with rows that cannot be read. */
   readonly isStrict?: boolean
@@ -39,7 +41,7 @@ const MOST_OVERLAP = 10
  */
 export async function* scanOrders(
   context: OrderContext,
-  { operation, settings, charged, sourceSystem, isStrict, checkOpen }: ScanOptions,
+  { operation, settings, charged, names = {}, sourceSystem, isStrict, checkOpen }: ScanOptions,
 ): AsyncGenerator<readonly ListedOrder[], void, undefined> {
   const endpoint: Endpoint = { operation, method: 'GET', permission: 'orders:read' }
   const limit = DEFAULT_LIMIT
@@ -57,6 +59,7 @@ export async function* scanOrders(
       query: queryString({ limit, offset, sourceSystem }),
       settings,
       charged,
+      names,
       parse: (body) => {
         const found = envelopeOf(body, 'id', context.listEnvelope)
         const isBad = isStrict && 'value' in found && !found.value.items.every(readRow)

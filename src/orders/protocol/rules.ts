@@ -63,8 +63,8 @@ export interface Facts extends Timing {
   readonly isLive: boolean
   /** True if this call may take over the claim of another process. */
   readonly outwaited: boolean
-  /** True if this call read the service's whole list and did not find the order. */
-  readonly isNotListed: boolean
+  /** Version of the record whose order this call did not find in the service's whole list. */
+  readonly unlistedVersion: number | undefined
   /** When a person called `resolve()`, in milliseconds since 1970. */
   readonly decidedAt: number
   /** The order id that was passed to `resolve()`. */
@@ -75,7 +75,7 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   wanted: undefined,
   isLive: false,
   outwaited: false,
-  isNotListed: false,
+  unlistedVersion: undefined,
   decidedAt: 0,
   orderId: undefined,
 }
@@ -129,11 +129,11 @@ export const spent: Condition = (record, facts) =>
 
 /**
  * Behind the refusal, a hidden retry may have bought the order, and the service may have forgotten
- * its key.
+ * its key. A list that was read before the record changed proves nothing.
  */
 export const maybeHidden: Condition = (record, facts) =>
   record.maybeHidden === true &&
-  !facts.isNotListed &&
+  record.version !== facts.unlistedVersion &&
   record.externalOrderId !== undefined &&
   !mayAttempt(record.firstSentAt, facts)
 

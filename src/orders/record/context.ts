@@ -34,8 +34,8 @@ export interface Job {
   readonly callId: string
   /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
-  /** True if this call has read the service's whole list and did not find the order. */
-  readonly isNotListed: boolean
+  /** Version of the record whose order this call did not find in the service's whole list. */
+  readonly unlistedVersion: number | undefined
 }
 
 export interface CreateJob extends Job {

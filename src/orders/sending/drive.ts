@@ -102,7 +102,7 @@ async function claimOrEnd(
       ...timingOf(context, job),
       wanted: intent,
       outwaited: job.takeOver || waited >= LONGEST_WAIT,
-      isNotListed: job.isNotListed,
+      unlistedVersion: job.unlistedVersion,
     }
     const step: Step = ruleFor(job.command, record, facts)
     pause = Math.min(LONGEST_LOOK, pause * 2)

@@ -28,7 +28,8 @@ import type { Sent } from './send.ts'
 type Unresolved = Exclude<RefusalOf<'create'>, 'payload' | 'key' | 'duplicate' | 'spent'>
 
 const UNRESOLVED: Readonly<Record<Unresolved, string>> = {
-  window: 'is past its safe-retry window (or the clock went back), so the service may have forgotten the key',
+  window:
+    'is past its safe-retry window, or too close to its end for this timeout (or the clock went back), so the service may have forgotten the key',
   api_key: 'used another API key, and the service may scope idempotency keys by API key',
   unreadable: 'created it, but the response was never readable',
 }

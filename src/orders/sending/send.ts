@@ -75,7 +75,7 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
       const evidence = { orderId, order: outcome?.order, sent: mine.record, attempts: trail.attempts }
       const proven = await proveCreated(context, mine, { ...evidence, claim: callId }, deadline)
       const { remembered } = proven
-      const replayed = claimed.continues || isReplay(next.found.record, trail)
+      const replayed = isReplay(next.found.record, trail) ?? (claimed.continues || undefined)
       return { ...sent, charged: 'yes', record: proven.record, remembered, replayed }
     }
     const code = outcome?.code === undefined ? undefined : redact(outcome.code, trail.secrets)
@@ -216,7 +216,8 @@ export function mayHaveProcessed(kind: OutcomeKind): boolean {
 /** True if the response says that the order existed before, undefined if nobody can know. */
 function isReplay({ origin, ambiguous, attempts }: JournalRecord, trail: Trail): boolean | undefined {
   const told = answerOf(trail.last)?.headers.get('idempotent-replayed')
-  if (told === 'true') return true
+  // A retry may get the order of this call's own first attempt.
+  if (told === 'true') return trail.attempts > 1 ? undefined : true
   // The first response to a key that only this call can have sent is no replay.
   const isFirst = origin === 'random' && !ambiguous && attempts === 0 && trail.attempts === 1
   return told === 'false' || isFirst ? false : undefined
@@ -290,7 +291,11 @@ export async function proveCreated(
       isDisplaced = isNameless(record.slot)
       break
     }
-    if (isProven(record, proof)) return { record, remembered: true, isDisplaced: false }
+    if (isProven(record, proof)) {
+      // The row may have got another order, so this one would not be remembered.
+      if (record.order?.id !== (proof.orderId ?? record.order?.id)) break
+      return { record, remembered: true, isDisplaced: false }
+    }
     // The order belongs to the key and payload that this call has sent or compared it with.
     const content = prove(record, { ...proof, sent: proof.sent ?? mine.record }, claim)
     const written = await journal.writeOutcome(newest, content, deadline, signal)

@@ -313,6 +313,9 @@ it.each<[boolean | undefined, string, header: string | undefined, ClientOptions,
   [false, 'only this call can have sent the key', undefined, { account: undefined }],
   [undefined, 'it has sent the key twice', undefined, { account: undefined }, 429],
   [undefined, 'an earlier call has sent the key', undefined, { account: undefined }, 402],
+  [undefined, 'the response says so of a retry', 'true', {}, 429],
+  [true, 'an earlier call may have bought it', undefined, { maxRetries: 0 }, 503],
+  [false, 'an earlier call may have bought it, but the response says no', 'false', { maxRetries: 0 }, 503],
 ])('an order is reported as replayed (%s) if %s', async (lab, replayed, _if, header, options, before) => {
   const fetch: typeof globalThis.fetch = async (...request) => {
     const { body, status } = await lab.sandbox.fetch(...request)
@@ -323,7 +326,7 @@ it.each<[boolean | undefined, string, header: string | undefined, ClientOptions,
   }
   const { orders } = lab.client({ fetch, store: new MemoryStore(), ...options })
   if (before !== undefined) lab.fault({ type: 'status', status: before })
-  if (before === 402) await failure(orders.create(order('r1')))
+  if (before === 402 || before === 503) await failure(orders.create(order('r1')))
   const { info } = await told(orders.create(order('r1')))
   expect(info?.replayed).toBe(replayed)
 })

@@ -116,6 +116,33 @@ describe('the look-up of create() for an order that was refused', () => {
     expect(keysOf(lab)).toEqual([0, 1, 1])
   })
 
+  it('a list that was read before another call sent the order does not permit another key', async () => {
+    const lab = await refused()
+    lab.sandbox.addOrder({ metadata: { externalOrderId: 'other' } })
+    let reads = 0
+    const sleepy: typeof fetch = async (...request) => {
+      const response = await retrying(lab)(...request)
+      if (lab.sandbox.requests.at(-1)?.method !== 'GET' || ++reads !== 4) return response
+      // The second read has ended. Another process buys, and this machine sleeps.
+      lab.fault({ type: 'commitThenDrop' }, 1, 'createOrder')
+      lab.fault({ type: 'status', status: 402, code: 'REFUSED' }, 1, 'createOrder')
+      const other = lab.elsewhere({ fetch: retrying(lab), maxRetries: 0 })
+      expect(await failure(other.orders.create(FROM_SHOP))).toMatchObject({ charged: 'no' })
+      lab.runtime.jump(25 * MINUTE)
+      return response
+    }
+    const placed = await lab.client({ fetch: sleepy }).orders.create(FROM_SHOP)
+    expect(placed.id).toBe(lab.charged())
+  })
+
+  it('an error of the look-up names the order', async () => {
+    const lab = await refused()
+    lab.fault({ type: 'status', status: 403 }, 'always', 'listOrders')
+    const error = await failure(lab.client({ fetch: retrying(lab) }).orders.create(FROM_SHOP))
+    const names = { externalOrderId: 'r1', idempotencyKey: lab.posts[0]?.key }
+    expect(error).toMatchObject({ code: 'permission_denied', charged: 'unknown', ...names })
+  })
+
   it('a list without references does not permit a new key', async () => {
     const lab = await refusedAfterCharge(402, { preset: 'minimal-answers' })
     const error = await failure(lab.client({ fetch: retrying(lab) }).orders.create(REQUEST))

@@ -231,6 +231,9 @@ describe('an order that was created but never readable', () => {
     expect(flawed).toMatchObject({ code: 'invalid_response', charged: 'yes', orderId: expect.any(String) })
     remove()
     lab.runtime.jump(WINDOW)
+    lab.fault({ type: 'status', status: 403 }, 1, 'retrieveOrder')
+    const { supportReference } = flawed
+    expect(await failure(lab.create())).toMatchObject({ charged: 'yes', status: 403, supportReference })
     lab.settled.length = 0
     const { order: placed, info } = await told(lab.create())
     expect(placed?.id).toBe(flawed.orderId)

@@ -126,6 +126,22 @@ describe('two calls with one reference, one refused while the other is in flight
   })
 })
 
+it('an order whose record has another order by now is returned as not remembered, with its own key', async (lab) => {
+  const slow = lab.process()
+  lab.fault({ type: 'delay', ms: 1000, when: 'after' })
+  const { ending } = await lab.begin(() => told(slow.client.orders.create(order('r1'))))
+  slow.stop()
+  lab.runtime.jump(8 * MINUTE)
+  await another(lab).orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+  const later = await another(lab).orders.create(order('r1'))
+  slow.wake()
+  const { order: placed, info } = await ending
+  expect(placed?.id).not.toBe(later.id)
+  expect(info?.idempotencyKey).toBe(lab.posts[0]?.key)
+  expect(lab.settled.at(-1)).toMatchObject({ orderId: placed?.id, remembered: false })
+  expect(await lab.record('ref:r1')).toMatchObject({ order: { id: later.id } })
+})
+
 it.each<[how: string, meanwhile: Step[], told: object, posts: number, record: object]>([
   [
     'closes the order if no other process took it',

@@ -50,6 +50,13 @@ it('the attempt timeout and the total timeout cover the body', async (lab) => {
   await fails(lab, read(client, { totalTimeout: 10_000 }), 10_000, { ...late, deadline: 'total' })
 })
 
+it("a caller's schema has only the time that the call has left", async (lab) => {
+  const validate = () => new Promise<never>(() => {})
+  const schemas = { order: { '~standard': { version: 1, vendor: 'test', validate } } } as const
+  lab.fault({ type: 'delay', ms: 8000, when: 'after' })
+  await fails(lab, create(lab.client({ schemas, totalTimeout: 10_000 })), 10_000, { charged: 'yes' })
+})
+
 it('the attempt timeout is 30 seconds, or the value of the client or the call', async (lab) => {
   const client = failing(lab, STALL, { maxRetries: 0 })
   const short = lab.client({ maxRetries: 0, timeout: 700 })

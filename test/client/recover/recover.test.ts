@@ -377,6 +377,13 @@ describe('recover() past the point where repeating is safe only looks', () => {
     lab.sandbox.expectCharges(1)
   })
 
+  it('recover() finds a bought order in the list that the service refuses meanwhile', async () => {
+    const lab = new Lab({ balance: 2500, preset: 'balance-before-key' })
+    await lab.doubted('commitThenDrop')
+    expect(outcomesOf(await run(lab))).toEqual(['r1 created'])
+    expect(lab.posts.map(({ status }) => status)).toEqual(['dropped', 402])
+  })
+
   it('recover() looks an order up with another API key', async () => {
     const lab = new Lab({ ...SILENT, behaviour: { keyScope: 'customer' } })
     await leave(lab, 'r1')

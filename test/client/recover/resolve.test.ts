@@ -1,4 +1,4 @@
-import type { OrderName } from 'customer-ordering-sdk'
+import type { Order, OrderName } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import type { RequestOptions } from '../../../src/call-options.ts'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
@@ -525,6 +525,21 @@ it.each<[string, (lab: Lab) => Promise<string>]>([
   const conflict = { code: 'idempotency_conflict', charged: 'yes', fields: ['quantity'] }
   await rejects(lab.create(order('r1', { quantity: 20 })), conflict)
   expect((await lab.create()).id).toBe(orderId)
+})
+
+it('resolve() is rejected if another call stores another order while it reads this one', async (lab) => {
+  await lab.doubted('drop')
+  const { id: orderId } = lab.sandbox.addOrder({ quantity: 10, metadata: { externalOrderId: 'r1' } })
+  let other: Promise<Order> | undefined
+  const slow: typeof fetch = async (...request) => {
+    const response = await lab.sandbox.fetch(...request)
+    other ??= lab.elsewhere().orders.create(order('r1'))
+    await other
+    return response
+  }
+  const resolved = lab.client({ fetch: slow }).orders.resolve(NAME, { as: 'created', orderId })
+  await rejects(resolved, { code: 'store', charged: 'yes' })
+  expect(await lab.record('ref:r1')).toMatchObject({ order: { id: (await other)?.id } })
 })
 
 it('resolve() is rejected while a call works on the order, in any process', async (lab) => {
