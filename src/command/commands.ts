@@ -24,8 +24,6 @@ export interface Command extends Shape {
   readonly options: readonly OptionName[]
   readonly store: boolean
   readonly sends: boolean
-  /** True if it changes the store: the command checks --account and --server before it runs. */
-  readonly writes?: boolean
   /** Resolves to undefined if the action cannot cost money, so that nobody need confirm it. */
   question?(task: Task): Promise<string | undefined>
   run(task: Task): AsyncIterable<Line>
@@ -34,6 +32,9 @@ export interface Command extends Shape {
 const STORE: readonly OptionName[] = ['store', 'account', 'server', 'remember', 'safe-retry-window']
 const NO_RECORD =
   'The store has no record of this order. Check REFERENCE (its externalOrderId) or --key, --account and --server.'
+const ADOPTED =
+  'The store had no record of this REFERENCE, so the order was adopted under it. ' +
+  'If that is a typing error, undo it with forget.'
 const CHANGED =
   'Another call changed the record of this order, so it was not forgotten. ' +
   'Check the order with show, then run forget again.'
@@ -78,7 +79,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     about: 'settle open orders under the same keys',
     options: [...STORE, 'take-over'],
     sends: true,
-    writes: true,
     widths: [15, 19, 24],
     question: async ({ client }) => {
       const open = await countOf(client)
@@ -112,24 +112,24 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     about: 'settle one order by hand, as created with an id, or as abandoned',
     options: [...ofOrder.options, 'as', 'order-id', 'despite'],
     sends: true,
-    writes: true,
     question: async ({ flags }) =>
       resolutionOf(flags).as === 'abandoned'
         ? 'If the service did create this order, the next call with its reference or key ' +
           'can charge the wallet a second time.'
         : undefined,
     async *run({ client, flags, signal, name }) {
+      const order = orderOf({ flags, name })
+      const [before] = await client.orders.remembered(order)
       const record = await client.orders
-        .resolve(orderOf({ flags, name }), resolutionOf(flags), { signal })
-        .catch((error: unknown) => withTime(error, client, orderOf({ flags, name })))
-      yield { value: record, cells: cellsOf(record) }
+        .resolve(order, resolutionOf(flags), { signal })
+        .catch((error: unknown) => withTime(error, client, order))
+      yield { value: record, cells: cellsOf(record), note: before === undefined ? ADOPTED : undefined }
     },
   },
   forget: {
     ...ofOrder,
     about: 'remove a settled order, or a paid one that cannot be read, from the store',
     sends: false,
-    writes: true,
     question: async () =>
       'Once this order is forgotten, the next call with its reference or key may buy it again.',
     async *run({ client, ...task }) {

@@ -138,21 +138,13 @@ async function runCommand(
     })
     try {
       if (command.sends) sayWhere(say, baseUrl, flags)
-      // Check before a write: resolve can store the first order of a mistyped account, and a later
-      // check would find that order.
-      if (opened !== undefined && command.writes) await checkScope(opened, flags, baseUrl, say)
+      // First, because resolve can store the first order of a mistyped account, which a later check would find.
+      if (opened !== undefined) await checkScope(opened, flags, baseUrl, say)
       const task: Task = { client, flags, name: argument, signal: terminal.stop }
       const question = await command.question?.(task)
       if (question !== undefined && !(await isConfirmed(terminal, flags, question, say)))
         return EXIT.notConfirmed
-      const exit = await printLines(command.run(task), {
-        ...command,
-        terminal,
-        say,
-        json: flags.json === true,
-      })
-      if (opened !== undefined && !command.writes) await checkScope(opened, flags, baseUrl, say)
-      return exit
+      return await printLines(command.run(task), { ...command, terminal, say, json: flags.json === true })
     } finally {
       await client.close()
     }

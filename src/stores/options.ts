@@ -9,10 +9,14 @@ export function given<T extends object>(
   options: T,
   names: { readonly [Name in keyof T]-?: true },
 ): T {
+  if (typeof options === 'string')
+    throw new StoreError(`${store} takes an object with the options ${Object.keys(names).join(', ')}.`)
   const read: T = Object(options)
   const unknown = Object.keys(read).find((name) => !Object.hasOwn(names, name))
   if (unknown === undefined) return read
-  throw new StoreError(`The option \`${unknown}\` of ${store} is not known.`)
+  throw new StoreError(
+    `The option \`${unknown}\` of ${store} is not known. It has ${Object.keys(names).join(', ')}.`,
+  )
 }
 
 export function hasMethod(value: unknown, name: string): boolean {

@@ -93,20 +93,23 @@ it('the command lists unresolved orders as a table, and exits with 3', async () 
 it.each([
   ...['unresolved', 'show in-doubt', 'reconcile', 'recover', 'forget settled'],
   'resolve in-doubt --as created --order-id ID',
-])('the command exits with 2 if a misspelt account or server hides orders: %s', async (line) => {
-  const { orderId = '' } = sandbox.expectChargedOnce('in-doubt')
-  const searched = (server: string, account: string) => JSON.stringify([server, account])
-  const run = (option: string) => command(`${line.replace('ID', orderId)} ~ ${option}`)
-  const account = await run('--account shopp')
-  const server = await run('--server https://elsewhere.example')
-  const mail = await run('--account ops@shop.example')
-  expect(mail.err).toContain(`${searched(service.url, 'ops@shop.example')}, only of`)
-  expect([account.code, server.code]).toEqual([2, 2])
-  // The second run would also name what the first one has stored.
-  const found = `, only of ${searched(service.url, 'shop')}. Check --server and --account.\n`
-  expect(account.err).toContain(`no orders of [server, account] ${searched(service.url, 'shopp')}${found}`)
-  expect(server.err).toContain(`${searched('https://elsewhere.example', 'shop')}${found}`)
-})
+])(
+  'the command exits with 2, and prints no rows, if a misspelt account or server hides orders: %s',
+  async (line) => {
+    const { orderId = '' } = sandbox.expectChargedOnce('in-doubt')
+    const searched = (server: string, account: string) => JSON.stringify([server, account])
+    const run = (option: string) => command(`${line.replace('ID', orderId)} ~ ${option}`)
+    const account = await run('--account shopp')
+    const server = await run('--server https://elsewhere.example')
+    const mail = await run('--account ops@shop.example')
+    expect(mail.err).toContain(`${searched(service.url, 'ops@shop.example')}, only of`)
+    expect([account.code, server.code, account.out, server.out]).toEqual([2, 2, '', ''])
+    // The second run would also name what the first one has stored.
+    const found = `, only of ${searched(service.url, 'shop')}. Check --server and --account.\n`
+    expect(account.err).toContain(`no orders of [server, account] ${searched(service.url, 'shopp')}${found}`)
+    expect(server.err).toContain(`${searched('https://elsewhere.example', 'shop')}${found}`)
+  },
+)
 
 it('the command exits with 1 and names the store if it cannot compare the account', async () => {
   vi.spyOn(SqliteStore.prototype, 'list').mockRejectedValueOnce(new Error('broken'))
@@ -225,6 +228,10 @@ it('the command resolves an order as created by its id, and as abandoned after a
   expect(created.out).toMatch(new RegExp(`^state +created: charged\\n[\\s\\S]*^orderId +${orderId}$`, 'm'))
   const abandoned = await command('resolve lost --as abandoned --json ~', { reply: 'yes' })
   expect(abandoned.json()).toMatchObject([{ externalOrderId: 'lost', state: 'rejected' }])
+  expect(abandoned.err).not.toContain('adopted')
+  const adopted = await command(`resolve lots --as created --order-id ${sandbox.addOrder({}).id} ~`)
+  expect(adopted.err).toContain(': The store had no record of this REFERENCE, so the order was adopted')
+  await command('forget lots --yes ~')
   // The key that was sent is abandoned.
   const shown = await command('show lost ~')
   expect(shown.out).toMatch(/^key of next call \S+$/m)

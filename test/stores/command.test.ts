@@ -53,7 +53,7 @@ async function settles(store: OrderStore, flags: string, folder: string): Promis
   expect([listed.code, listed.err]).toEqual([3, ''])
   expect(JSON.parse(listed.out)).toMatchObject({ externalOrderId: 'in-doubt', ambiguous: true })
   const mistyped = await command(`unresolved ${flags} --account nobody`, folder, env)
-  expect(mistyped).toMatchObject({ code: 2, out: 'none\n' })
+  expect(mistyped).toMatchObject({ code: 2, out: '' })
   expect(mistyped.err).toContain(JSON.stringify([baseUrl, account]))
   const recovered = await on('recover --yes --json --safe-retry-window 1200000')
   expect(recovered.code).toBe(0)

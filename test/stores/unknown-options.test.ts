@@ -21,5 +21,7 @@ const STORES = [
 it.each(STORES)('$name refuses an option that it does not know, instead of using a default', (Store) => {
   const open = () => Reflect.construct(Store, [{ tabel: 'orders_eu' }])
   expect(open).toThrow(StoreError)
-  expect(open).toThrow(`The option \`tabel\` of ${Store.name} is not known.`)
+  expect(open).toThrow(`The option \`tabel\` of ${Store.name} is not known. It has `)
+  const byAddress = () => Reflect.construct(Store, ['orders.db'])
+  expect(byAddress).toThrow(`${Store.name} takes an object with the options `)
 })

@@ -608,7 +608,8 @@ const MAX_SWEEPS = 2
  * I10: a call sends at most 1 + maxRetries requests, plus in-progress polls and body replays. A
  * recovery sends one request per record. A recovery reads an order by its id once, if it could not
  * read it before. Any other call does so 1 + maxRetries times at most. Recoveries read each page of
- * the list once in a sweep, and so does `create()` before it gives a refused order another key.
+ * the list once in a sweep, and so does `create()` before it gives a refused order another key. It begins
+ * again if another call has written the record since.
  */
 export const amplification: Invariant = (log) => [
   ...log.calls.flatMap((call) => amplificationOfOrders(log, call)),
@@ -627,22 +628,26 @@ function unclaimed({ everyRequest, requests, reads }: RunLog): string[] {
 
 function amplificationOfReads(log: RunLog): string[] {
   if (log.reads.length === 0) return []
-  const counts = new Map<string, { call: LoggedCall; path: string; sent: number; answered: number }>()
-  for (const { call: sender, path, answered } of log.reads) {
+  const counts = new Map<string, { call: LoggedCall; path: string; ats: number[]; answered: number }>()
+  for (const { call: sender, path, at, answered } of log.reads) {
     const call = sender === undefined ? undefined : log.calls[sender]
     if (call === undefined) continue
     const name = `${call.id} ${path}`
-    const count = counts.get(name) ?? { call, path, sent: 0, answered: 0 }
+    const count = counts.get(name) ?? { call, path, ats: [], answered: 0 }
     counts.set(name, count)
-    count.sent++
+    count.ats.push(at)
     if (answered === true) count.answered++
   }
   const broken: string[] = []
   const pages = new Map<LoggedCall, number>()
-  for (const { call, path, sent, answered } of counts.values()) {
+  for (const { call, path, ats, answered } of counts.values()) {
+    const sent = ats.length
+    const last = ats.at(-1) ?? 0
     const recovers = call.kind === 'recover'
     const isPage = !BY_ID.test(path)
-    const times = !isPage ? 1 : recovers || call.kind === 'create' ? MAX_SWEEPS : 0
+    const meanwhile = rowsOf(log, call.intent).filter(({ at }) => at > call.at && at < last)
+    const lookUps = recovers ? 1 : call.kind === 'create' ? 1 + meanwhile.length : 0
+    const times = isPage ? MAX_SWEEPS * lookUps : 1
     const tries = recovers && !isPage ? 1 : 1 + call.maxRetries
     if (sent > times * tries || answered > times)
       broken.push(

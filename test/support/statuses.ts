@@ -4,7 +4,7 @@
  */
 
 /** The service checked the order and refused it, if the response has an error body. */
-const REFUSED = [400, 402, 404, 422]
+export const REFUSED = [400, 402, 404, 422] as const
 /** The service did not process the request, if the response has an error body. */
 const UNPROCESSED = [403, 405, 406, 411, 413, 414, 415, 431]
 /** The service did not process the request, whatever the body. */

@@ -34,7 +34,7 @@ interface Compared<Output> {
  * order of another integration. `differs` names the fields as `despite` of `orders.resolve()` does.
  *
  * `only_local`: the list did not contain the order. It may still exist: the list may lag, and its
- * rows may move during a read.
+ * rows may move during a read. Or a record with another reference has the order's id, too.
  */
 export type Reconciled<Output = Order> =
   | (Compared<Output> & { readonly kind: 'matched' | 'amount_differs'; readonly record: OrderRecord })
@@ -124,14 +124,15 @@ async function reconciledWith<Output>(
   const match = differs.length === 0 || isNamed ? found : undefined
   if (match?.position !== undefined) {
     index.mark(match.position, differs.length === 0 ? 'matched' : 'doubtful')
-    // Two records may name the same order. Only the first record is matched.
+    // An adopted order may also have a record under its key, which is not reported. But of two references
+    // with one order, one is wrong.
     if (differs.length === 0)
-      for (const other of index.named(`id ${listed.id}`))
-        if (
-          other !== match.position &&
-          (await load(context, index.rowIdOf(other), missed))?.order?.id === listed.id
-        )
-          index.mark(other, 'matched')
+      for (const position of index.named(`id ${listed.id}`)) {
+        if (position === match.position) continue
+        const other = await load(context, index.rowIdOf(position), missed)
+        const hasTwoNames = Boolean(other?.externalOrderId && match.record.externalOrderId)
+        if (other?.order?.id === listed.id && !hasTwoNames) index.mark(position, 'matched')
+      }
     if (index.is(match.position, 'older')) return undefined
   }
   const known = () => ({ orderId: listed.id })

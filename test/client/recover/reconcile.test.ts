@@ -106,6 +106,13 @@ it('reconcile() never takes a second order with the same reference for the first
   expect(await bareKinds(open)).toEqual(['matched', 'only_remote'])
 })
 
+it('reconcile() reports a record whose order belongs to another reference', async () => {
+  const lab = new Lab({ preset: 'minimal-answers' })
+  const { id: orderId } = await lab.create()
+  await lab.orders.resolve({ externalOrderId: 'typo' }, { as: 'created', orderId })
+  expect(await kinds(lab)).toEqual(['matched r1', 'only_local typo'])
+})
+
 it('reconcile() never matches by amount, time or target', async () => {
   const lab = new Lab({ preset: 'minimal-answers' })
   await lab.doubted('drop')

@@ -1,6 +1,7 @@
 /** One call, what another process does about it, and the caller's next call, on many services. */
 import type { SandboxBehaviour, SandboxCheck } from '../../../src/sandbox/service/behaviour.ts'
 import type { FaultAction } from '../../../src/sandbox/service/faults.ts'
+import { REFUSED } from '../../support/statuses.ts'
 import type { IntentPlan, Plan } from '../simulation/plan.ts'
 import { ANONYMOUS, KEY, onOrders, PRICE, REFERENCE } from '../simulation/scenes.ts'
 import type { LaneStep, Setting } from './schedules.ts'
@@ -45,7 +46,7 @@ const CHECKS: readonly (readonly SandboxCheck[])[] = [
   ['auth', 'validation', 'service', 'balance', 'key'],
   ['auth', 'key', 'validation', 'service', 'balance'],
 ]
-const REFUSALS = [[], [400, 402, 404, 422]] as const
+const REFUSALS = [[], REFUSED] as const
 const SERVICES = REFUSALS.flatMap((rememberedRefusals) =>
   CHECKS.flatMap((checks) =>
     ([200, 201] as const).map(

@@ -1,5 +1,6 @@
 import type { FaultAction, FaultRule } from '../../../src/sandbox/service/faults.ts'
 import type { Draw } from '../../support/seeds.ts'
+import { REFUSED } from '../../support/statuses.ts'
 
 export const ELSEWHERE = 'elsewhere.test'
 
@@ -35,7 +36,7 @@ const FAULTS: readonly ((draw: Draw, commit: boolean) => FaultAction)[] = [
   }),
   brokenServer,
   brokenServer,
-  (draw) => ({ type: 'status', status: draw.pick(400, 402, 404, 422), code: draw.pick('REFUSED', 'OTHER') }),
+  (draw) => ({ type: 'status', status: draw.pick(...REFUSED), code: draw.pick('REFUSED', 'OTHER') }),
   (draw) => ({ type: 'status', status: draw.pick(401, 403, 425, 429, 413) }),
   // A gateway's page instead of the service's response.
   (draw, commit) => ({ type: 'status', status: draw.pick(400, 402, 403, 404, 422, 418), html: true, commit }),

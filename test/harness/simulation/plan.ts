@@ -3,6 +3,7 @@ import type { ClientOptions, CreateOrderRequest } from '../../../src/index.ts'
 import type { SandboxBehaviour, SandboxCheck } from '../../../src/sandbox/service/behaviour.ts'
 import type { FaultRule } from '../../../src/sandbox/service/faults.ts'
 import { Draw } from '../../support/seeds.ts'
+import { REFUSED } from '../../support/statuses.ts'
 import { drawFaults } from './faults.ts'
 import { type Habit, LONGEST_FLIGHT, MINUTE, type Rates } from './mishaps.ts'
 import {
@@ -365,7 +366,7 @@ function drawServer(draw: Draw, keyScope: 'apiKey' | 'customer', least: number):
     keyLifetime: draw.chance(0.7) ? null : least,
     keyFormat: draw.chance(0.97) ? 'any' : 'uuid',
     payloadEquality: draw.pick('bytes', 'json', 'json-without-metadata'),
-    rememberedRefusals: draw.chance(0.5) ? [] : draw.subset(400, 402, 404, 422),
+    rememberedRefusals: draw.chance(0.5) ? [] : draw.subset(...REFUSED),
     rememberServerErrors: draw.chance(0.15),
     replayStatus: draw.pick(200, 201),
     replayBody: draw.pick('original', 'current'),

@@ -1,6 +1,14 @@
 import { expect, it } from 'vitest'
 import type { StoredRecord } from '../../harness/core.ts'
-import { agreement, generations, oneCharge, stability, termination, truth } from '../../support/invariants.ts'
+import {
+  agreement,
+  amplification,
+  generations,
+  oneCharge,
+  stability,
+  termination,
+  truth,
+} from '../../support/invariants.ts'
 import { type LoggedCall, type LoggedRequest, RunRecorder, type Told } from '../../support/run-log.ts'
 
 const REFERENCE = 'ref:a'
@@ -52,6 +60,17 @@ function stored(log: RunRecorder, base: StoredRecord, changes: Partial<StoredRec
   const record = { ...base, ...changes }
   const open = record.state === 'open' || (record.state === 'created' && !record.readable)
   log.rows.push({ at: log.next(), id: 'row', version: ++versions, open, record })
+}
+
+/** A call reads the list so often, before and after another call writes the record. */
+function looksUp(before: number, after: number): string[] {
+  const log = logOf()
+  const call = began(log)
+  const read = () => log.read({ call: call.id, path: '/v1/orders' })
+  for (let time = 0; time < before; time++) read()
+  if (after > 0) stored(log, RECORD)
+  for (let time = 0; time < after; time++) read()
+  return amplification(log)
 }
 
 /** A call for `asked` gets an order for `sold`. */
@@ -252,6 +271,10 @@ it.each<[string, found: string[], broken?: RegExp]>([
   ['another body that a call has claimed over a conflict', otherBody({ hold: 'conflict' })],
   ['another body over an open record', otherBody({}), TWO_BODIES],
   ['another body over a refused record', otherBody({ hold: 'refused' }), TWO_BODIES],
+  ['a look-up that reads the list twice', looksUp(2, 0)],
+  ['a look-up that reads the list three times', looksUp(3, 0), /^I10: .* was read 3 times/],
+  ['a look-up that begins again after another write', looksUp(2, 2)],
+  ['a look-up that begins again twice after one write', looksUp(2, 3), /^I10: .* was read 5 times/],
   ['a recovery of no record that takes 31 s', lasting(31_000, 0)],
   ['a recovery of no record that takes longer', lasting(31_001, 0), LATE],
   ['a recovery of one record that takes 62 s', lasting(62_000, 1)],

@@ -11,6 +11,7 @@ import {
 } from '../../../../src/orders/protocol/outcome.ts'
 import { effort } from '../../../support/effort.ts'
 import { MEANING } from '../../../support/meaning.ts'
+import { REFUSED } from '../../../support/statuses.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
 
@@ -72,7 +73,7 @@ const CASES: readonly Case[] = [
   ['unrecognised', '300 with an order', answer(300, order)],
   ['redirected', '303', { kind: 'redirect', status: 303, headers: new Headers() }],
   ['redirected', 'an opaque redirect', { kind: 'redirect', status: 0, headers: new Headers() }],
-  ...each([400, 402, 404, 422], 'refused', 'with an error body', refusal),
+  ...each([...REFUSED], 'refused', 'with an error body', refusal),
   ...each([405, 406, 411, 413, 414, 415, 431], 'refused_unprocessed', 'with an error body', refusal),
   ...each([400, 402, 403, 404, 405, 413, 422], 'unrecognised', 'with a page', login),
   ['unrecognised', '402 with an empty object', answer(402, {})],
