@@ -9,13 +9,13 @@ export function given<T extends object>(
   options: T,
   names: { readonly [Name in keyof T]-?: true },
 ): T {
-  if (typeof options === 'string')
-    throw new StoreError(`${store} takes an object with the options ${Object.keys(names).join(', ')}.`)
   const read: T = Object(options)
   const unknown = Object.keys(read).find((name) => !Object.hasOwn(names, name))
   if (unknown === undefined) return read
+  // Never quotes a string: an address may have a password.
+  const what = typeof options === 'string' ? 'a string' : `\`${unknown}\``
   throw new StoreError(
-    `The option \`${unknown}\` of ${store} is not known. It has ${Object.keys(names).join(', ')}.`,
+    `${store} takes an object with the options ${Object.keys(names).join(', ')}, not ${what}.`,
   )
 }
 
