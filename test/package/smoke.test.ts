@@ -57,9 +57,7 @@ async function stepsOf(...command: readonly string[]): Promise<unknown> {
 /** Bundles into one file for browsers. */
 async function bundle(name: string, entry: string): Promise<string> {
   const out = join(folder, `out/${name}.mjs`)
-  await run(process.execPath, [join(engines, 'build.mjs'), name, join(folder, entry), out], {
-    cwd: engines,
-  })
+  await run(process.execPath, [join(engines, 'build.mjs'), name, join(folder, entry), out], { cwd: engines })
   return out
 }
 

@@ -93,17 +93,14 @@ describe('a page behind the proxy', () => {
     ['with JSON that would mean doubt', json({ message: 'Wait.' }, 409), 403, 'Wait.'],
     ['with JSON of another form', json({ code: null }), 403, 'REFUSED'],
     ['with a code of a conflict', json({ code: 'IDEMPOTENCY_CONFLICT' }), 403, 'REFUSED'],
-  ])(
-    'a page reports an order that authorize refused as not charged: a response %s',
-    async (_what, authorize, status, told) => {
-      const { page, lab, sandbox } = shop({}, authorize)
-      const error = await failure(page().orders.create(order('r1')))
-      expect(error).toMatchObject({ status, charged: 'no' })
-      expect([error.serverMessage, error.serverCode]).toContainEqual(told)
-      expect(lab.posts).toHaveLength(0)
-      sandbox.expectCharges(0)
-    },
-  )
+  ])('what authorize refuses is reported as not charged: response %s', async (_, authorize, status, told) => {
+    const { page, lab, sandbox } = shop({}, authorize)
+    const error = await failure(page().orders.create(order('r1')))
+    expect(error).toMatchObject({ status, charged: 'no' })
+    expect([error.serverMessage, error.serverCode]).toContainEqual(told)
+    expect(lab.posts).toHaveLength(0)
+    sandbox.expectCharges(0)
+  })
 
   it('a refusal by authorize keeps its headers, and a refused read its body', async () => {
     const headers = { 'content-type': 'text/plain', 'www-authenticate': 'Session', 'set-cookie': 'a=b' }
@@ -226,30 +223,23 @@ describe('a page behind the proxy', () => {
   it.each([
     ['the same API key, which charges nothing more', false, 1],
     ['another API key, which may charge again: so a page reads something first', true, 2],
-  ])(
-    'an order with an unnamed key is repeated if the proxy does not know the tag yet: %s',
-    async (_which, rotated, charges) => {
-      const here = shop()
-      here.lose()
-      await failure(here.page({ maxRetries: 0 }).orders.create(order('r1')))
-      if (rotated) here.rotate()
-      await here.page().orders.recover()
-      expect(here.lab.posts).toHaveLength(2)
-      here.sandbox.expectCharges(charges)
-    },
-  )
+  ])('without a tag of the proxy, an order of an unnamed key repeats: %s', async (_, rotated, charges) => {
+    const here = shop()
+    here.lose()
+    await failure(here.page({ maxRetries: 0 }).orders.create(order('r1')))
+    if (rotated) here.rotate()
+    await here.page().orders.recover()
+    expect(here.lab.posts).toHaveLength(2)
+    here.sandbox.expectCharges(charges)
+  })
 })
 
 it('behind a proxy, a new page sends a refused order under its next key', async () => {
   const { lab, fetch, page } = shop()
-  const once = {
-    transport: { ...kyTransport(fetch), sendsOnce: () => true },
-    fetch: undefined,
-    maxRetries: 0,
-  }
+  const own = { transport: { ...kyTransport(fetch), sendsOnce: () => true }, fetch: undefined, maxRetries: 0 }
   lab.drain()
-  expect(await failure(page(once).orders.create(order('r1')))).toMatchObject({ code: 'payment_required' })
+  expect(await failure(page(own).orders.create(order('r1')))).toMatchObject({ code: 'payment_required' })
   lab.topUp()
   lab.runtime.jump(30 * 60_000)
-  expect((await page(once).orders.create(order('r1'))).id).toBe(lab.charged())
+  expect((await page(own).orders.create(order('r1'))).id).toBe(lab.charged())
 })

@@ -77,10 +77,7 @@ describe.each([
       const placed = await client.orders.create(order(reference))
       expect(placed.id).toBe(sandbox.expectChargedOnce(reference).orderId)
     }
-    expect(losses.map(({ method, path }) => `${method} ${path}`)).toEqual([
-      'POST /v1/orders',
-      'POST /v1/orders',
-    ])
+    expect(losses.map(({ method, path }) => `${method} ${path}`)).toEqual(Array(2).fill('POST /v1/orders'))
     await client.close()
   })
 
@@ -128,17 +125,14 @@ describe('createNodeProxy', () => {
   it.each([
     ['a length', 'Content-Length: 5000000\r\n\r\n', ''],
     ['chunks', 'Transfer-Encoding: chunked\r\n\r\n4c4b40\r\n', '\r\n0\r\n\r\n'],
-  ])(
-    'the proxy for Node discards a body with %s that is too large, and serves the next request',
-    async (_what, before, after) => {
-      const socket = connect(await listen(nodeStyle()), '127.0.0.1')
-      const head = Object.entries({ host: 'a', ...HEADERS }).map((header) => `${header.join(': ')}\r\n`)
-      socket.write(`POST /api/v1/orders HTTP/1.1\r\n${head.join('')}${before}`)
-      socket.write(new Uint8Array(5_000_000))
-      socket.write(`${after}GET /api/v1/balance HTTP/1.1\r\n${head.join('')}Connection: close\r\n\r\n`)
-      expect((await text(socket)).match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200'])
-    },
-  )
+  ])('the proxy for Node skips a huge body with %s and serves the next request', async (_, before, after) => {
+    const socket = connect(await listen(nodeStyle()), '127.0.0.1')
+    const head = Object.entries({ host: 'a', ...HEADERS }).map((header) => `${header.join(': ')}\r\n`)
+    socket.write(`POST /api/v1/orders HTTP/1.1\r\n${head.join('')}${before}`)
+    socket.write(new Uint8Array(5_000_000))
+    socket.write(`${after}GET /api/v1/balance HTTP/1.1\r\n${head.join('')}Connection: close\r\n\r\n`)
+    expect((await text(socket)).match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200'])
+  })
 
   it.each(['before the proxy received it', 'before, over HTTP/2', 'while authorize decided'])(
     'the proxy for Node never sends an order whose client left %s',
@@ -190,30 +184,27 @@ describe('createNodeProxy', () => {
     ['too much JSON', () => ({ target: 'x'.repeat(300_000) }), 413],
     ['too many bytes', () => new Uint8Array(300_000), 413],
     ['nothing', () => undefined, 500],
-  ])(
-    'the proxy for Node forwards the same bytes after a parser that leaves %s',
-    async (_what, parse, status) => {
-      const bodies: string[] = []
-      const failed: unknown[] = []
-      const proxy = createNodeProxy({
-        ...settings(),
-        authorize: () => true,
-        fetch: async (_input, init) => {
-          bodies.push(await new Response(init?.body ?? null).text())
-          return new Response('{"id":"ord_1"}', { status: 201 })
-        },
-      })
-      const port = await listen(async (incoming, outgoing) => {
-        const bytes = await buffer(incoming)
-        const parsed = Object.assign(incoming, { body: parse(bytes) })
-        await proxy(parsed, outgoing).catch((error) => failed.push(String(error)))
-      })
-      const init = { method: 'POST', headers: HEADERS, body: CANONICAL }
-      expect((await fetch(`http://127.0.0.1:${port}/api/v1/orders`, init)).status).toBe(status)
-      expect(bodies).toEqual(status === 201 ? [CANONICAL] : [])
-      expect(failed).toEqual(status === 500 ? [expect.stringContaining('Mount the proxy first')] : [])
-    },
-  )
+  ])('the proxy for Node forwards the same bytes after a parser that leaves %s', async (_, parse, status) => {
+    const bodies: string[] = []
+    const failed: unknown[] = []
+    const proxy = createNodeProxy({
+      ...settings(),
+      authorize: () => true,
+      fetch: async (_input, init) => {
+        bodies.push(await new Response(init?.body ?? null).text())
+        return new Response('{"id":"ord_1"}', { status: 201 })
+      },
+    })
+    const port = await listen(async (incoming, outgoing) => {
+      const bytes = await buffer(incoming)
+      const parsed = Object.assign(incoming, { body: parse(bytes) })
+      await proxy(parsed, outgoing).catch((error) => failed.push(String(error)))
+    })
+    const init = { method: 'POST', headers: HEADERS, body: CANONICAL }
+    expect((await fetch(`http://127.0.0.1:${port}/api/v1/orders`, init)).status).toBe(status)
+    expect(bodies).toEqual(status === 201 ? [CANONICAL] : [])
+    expect(failed).toEqual(status === 500 ? [expect.stringContaining('Mount the proxy first')] : [])
+  })
 
   it('the proxy for Node gives the error of authorize to next, or responds with 500 and rejects', async () => {
     const down = new Error('sessions are down')
@@ -245,11 +236,8 @@ describe('createNodeProxy', () => {
       void proxy(incoming, outgoing)
     })
     const response = await fetch(`http://127.0.0.1:${port}/api/v1/balance`)
-    expect([response.status, await response.text(), response.headers.get('vary')]).toEqual([
-      403,
-      'no',
-      'origin',
-    ])
+    expect([response.status, await response.text()]).toEqual([403, 'no'])
+    expect(response.headers.get('vary')).toBe('origin')
     expect(response.headers.getSetCookie()).toEqual(cookies)
   })
 

@@ -48,60 +48,57 @@ test('serveSandbox rejects a missing sandbox', async () => {
   await expect(serving).rejects.toThrow('serveSandbox: expected a sandbox that createSandbox() returned')
 })
 
-test.each(shapes)(
-  'a malformed or impossible request gets its status and code in the error shape %s',
-  async (errorShape, shaped) => {
-    const { sandbox, api } = scene({ behaviour: { errorShape: errorShape as ErrorShape } })
-    const reader = sandbox.addApiKey({ customer: sandbox.customerId, permissions: ['orders:read'] })
-    const unmapped = sandbox.addApiKey({ customer: sandbox.addCustomer({ wallet: null }) })
-    sandbox.addService({ productId: 'dollars', amount: 1, currency: 'USD' })
-    sandbox.addService({ productId: 'vast', amount: Number.MAX_SAFE_INTEGER })
-    await api.order('used')
-    sandbox.faults.add({ match: { idempotencyKey: 'running' }, action: { type: 'inProgress' } })
+test.each(shapes)('a wrong request gets its status and code in the shape %s', async (errorShape, shaped) => {
+  const { sandbox, api } = scene({ behaviour: { errorShape: errorShape as ErrorShape } })
+  const reader = sandbox.addApiKey({ customer: sandbox.customerId, permissions: ['orders:read'] })
+  const unmapped = sandbox.addApiKey({ customer: sandbox.addCustomer({ wallet: null }) })
+  sandbox.addService({ productId: 'dollars', amount: 1, currency: 'USD' })
+  sandbox.addService({ productId: 'vast', amount: Number.MAX_SAFE_INTEGER })
+  await api.order('used')
+  sandbox.faults.add({ match: { idempotencyKey: 'running' }, action: { type: 'inProgress' } })
 
-    const large = { ...validBody, metadata: { externalOrderId: 'x'.repeat(1024 * 1024) } }
-    const order = (key: string | null, changes: object) => api.order(key, { ...validBody, ...changes })
-    const cases: readonly [string, () => Promise<Answered>, status: number, code: string][] = [
-      ['no JSON', () => api.order('k', '{'), 400, 'INVALID_REQUEST'],
-      ['wrong type', () => order('k', { quantity: '2' }), 400, 'INVALID_REQUEST'],
-      ['no Idempotency-Key', () => order(null, {}), 400, 'INVALID_REQUEST'],
-      ['no API key', () => caller(sandbox, null).order('k'), 401, 'UNAUTHORIZED'],
-      ['wallet too small', () => order('k', { serviceId: 'svc_premium' }), 402, 'PAYMENT_REQUIRED'],
-      ['no permission', () => caller(sandbox, reader).order('k'), 403, 'FORBIDDEN'],
-      ['no such service', () => order('k', { serviceId: 'svc_none' }), 404, 'SERVICE_NOT_FOUND'],
-      ['no wallet', () => caller(sandbox, unmapped).order('k'), 404, 'CUSTOMER_MAPPING_NOT_FOUND'],
-      ['no such order', () => api.get('/v1/orders/none'), 404, 'ORDER_NOT_FOUND'],
-      ['no such path', () => api.get('/v3/orders'), 404, 'NOT_FOUND'],
-      ['no such method', () => api.send('/v1/orders', { method: 'DELETE' }), 405, 'METHOD_NOT_ALLOWED'],
-      ['another payload', () => order('used', { quantity: 3 }), 409, 'IDEMPOTENCY_CONFLICT'],
-      ['in progress', () => order('running', {}), 409, 'IDEMPOTENCY_IN_PROGRESS'],
-      ['too large', () => api.order('k', large), 413, 'PAYLOAD_TOO_LARGE'],
-      ['below the minimum', () => order('k', { serviceId: 'svc_bulk' }), 422, 'QUANTITY_OUT_OF_RANGE'],
-      ['above the maximum', () => order('k', { quantity: 1001 }), 422, 'QUANTITY_OUT_OF_RANGE'],
-      ['beside the step', () => order('k', { serviceId: 'svc_bulk', quantity: 150 }), 422, 'QUANTITY_STEP'],
-      [
-        'on a step from zero',
-        () => order('k', { serviceId: 'svc_offset', quantity: 10 }),
-        422,
-        'QUANTITY_STEP',
-      ],
-      ['another currency', () => order('k', { serviceId: 'dollars' }), 422, 'CURRENCY_MISMATCH'],
-      ['an unsafe amount', () => order('k', { serviceId: 'vast' }), 422, 'AMOUNT_TOO_LARGE'],
-      ['out of stock', () => order('k', { serviceId: 'svc_sold_out' }), 422, 'OUT_OF_STOCK'],
-    ]
-    for (const [name, send, status, code] of cases) {
-      const message = name === 'no such order' ? 'Order not found.' : expect.any(String)
-      const { headers, ...answer } = await send()
-      expect(answer, name).toEqual({ status, body: shaped(code, message, status) })
-      const kind = errorShape === 'problem' ? 'problem+' : ''
-      expect(headers.get('content-type')).toBe(`application/${kind}json`)
-    }
-    sandbox.expectCharges(1)
-    sandbox.faults.add({ action: { type: 'status', status: 503 } })
-    const down = shaped('SERVICE_UNAVAILABLE', expect.any(String), 503)
-    expect((await api.get('/v1/balance')).body).toEqual(down)
-  },
-)
+  const large = { ...validBody, metadata: { externalOrderId: 'x'.repeat(1024 * 1024) } }
+  const order = (key: string | null, changes: object) => api.order(key, { ...validBody, ...changes })
+  const cases: readonly [string, () => Promise<Answered>, status: number, code: string][] = [
+    ['no JSON', () => api.order('k', '{'), 400, 'INVALID_REQUEST'],
+    ['wrong type', () => order('k', { quantity: '2' }), 400, 'INVALID_REQUEST'],
+    ['no Idempotency-Key', () => order(null, {}), 400, 'INVALID_REQUEST'],
+    ['no API key', () => caller(sandbox, null).order('k'), 401, 'UNAUTHORIZED'],
+    ['wallet too small', () => order('k', { serviceId: 'svc_premium' }), 402, 'PAYMENT_REQUIRED'],
+    ['no permission', () => caller(sandbox, reader).order('k'), 403, 'FORBIDDEN'],
+    ['no such service', () => order('k', { serviceId: 'svc_none' }), 404, 'SERVICE_NOT_FOUND'],
+    ['no wallet', () => caller(sandbox, unmapped).order('k'), 404, 'CUSTOMER_MAPPING_NOT_FOUND'],
+    ['no such order', () => api.get('/v1/orders/none'), 404, 'ORDER_NOT_FOUND'],
+    ['no such path', () => api.get('/v3/orders'), 404, 'NOT_FOUND'],
+    ['no such method', () => api.send('/v1/orders', { method: 'DELETE' }), 405, 'METHOD_NOT_ALLOWED'],
+    ['another payload', () => order('used', { quantity: 3 }), 409, 'IDEMPOTENCY_CONFLICT'],
+    ['in progress', () => order('running', {}), 409, 'IDEMPOTENCY_IN_PROGRESS'],
+    ['too large', () => api.order('k', large), 413, 'PAYLOAD_TOO_LARGE'],
+    ['below the minimum', () => order('k', { serviceId: 'svc_bulk' }), 422, 'QUANTITY_OUT_OF_RANGE'],
+    ['above the maximum', () => order('k', { quantity: 1001 }), 422, 'QUANTITY_OUT_OF_RANGE'],
+    ['beside the step', () => order('k', { serviceId: 'svc_bulk', quantity: 150 }), 422, 'QUANTITY_STEP'],
+    [
+      'on a step from zero',
+      () => order('k', { serviceId: 'svc_offset', quantity: 10 }),
+      422,
+      'QUANTITY_STEP',
+    ],
+    ['another currency', () => order('k', { serviceId: 'dollars' }), 422, 'CURRENCY_MISMATCH'],
+    ['an unsafe amount', () => order('k', { serviceId: 'vast' }), 422, 'AMOUNT_TOO_LARGE'],
+    ['out of stock', () => order('k', { serviceId: 'svc_sold_out' }), 422, 'OUT_OF_STOCK'],
+  ]
+  for (const [name, send, status, code] of cases) {
+    const message = name === 'no such order' ? 'Order not found.' : expect.any(String)
+    const { headers, ...answer } = await send()
+    expect(answer, name).toEqual({ status, body: shaped(code, message, status) })
+    const kind = errorShape === 'problem' ? 'problem+' : ''
+    expect(headers.get('content-type')).toBe(`application/${kind}json`)
+  }
+  sandbox.expectCharges(1)
+  sandbox.faults.add({ action: { type: 'status', status: 503 } })
+  const down = shaped('SERVICE_UNAVAILABLE', expect.any(String), 503)
+  expect((await api.get('/v1/balance')).body).toEqual(down)
+})
 
 /** Everything that a socket receives in response to these bytes. */
 function exchange(port: number, bytes: Uint8Array | string): Promise<string> {

@@ -21,11 +21,7 @@ export const orderInit = (
   body: unknown = validBody,
 ): RequestInit & { readonly headers: Record<string, string> } => ({
   method: 'POST',
-  headers: {
-    authorization: `Bearer ${apiKey}`,
-    'content-type': 'application/json',
-    'idempotency-key': key,
-  },
+  headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', 'idempotency-key': key },
   body: typeof body === 'string' ? body : JSON.stringify(body),
 })
 

@@ -46,10 +46,7 @@ test('the control API adds, lists and removes fault rules while the service runs
 
 test('the control API shows and changes switches', async () => {
   const { call, bodyOf, sandbox } = await serve()
-  expect(await bodyOf('GET', '/behaviour')).toEqual({
-    preset: 'default',
-    behaviour: sandbox.behaviour,
-  })
+  expect(await bodyOf('GET', '/behaviour')).toEqual({ preset: 'default', behaviour: sandbox.behaviour })
   const preset = await call('PUT', '/behaviour', { preset: 'rfc9457' })
   expect(preset.body).toMatchObject({ preset: 'rfc9457', behaviour: { errorShape: 'problem' } })
   expect(await bodyOf('PATCH', '/behaviour', { maxLimit: 7 })).toMatchObject({
@@ -147,18 +144,15 @@ test.each<[status: number, call: string, body: unknown, reason: string]>([
   [400, 'GET /faults?id=1', undefined, 'query: unknown parameter "id" of GET /faults; known: none'],
   [405, 'DELETE /state', undefined, 'this path does not support DELETE; use GET, PUT'],
   [404, 'GET /nowhere', undefined, 'the control API has no path "/nowhere"'],
-])(
-  'the control API responds %i to %s %j with a reason and changes nothing',
-  async (status, target, body, reason) => {
-    const { call, sandbox } = await serve()
-    const before = [sandbox.dump(), sandbox.behaviour, sandbox.faults.list()]
-    const [method = '', path = ''] = target.split(' ')
-    const answer = await call(method, path, body)
-    expect(answer).toMatchObject({ status, body: { error: expect.stringContaining(reason) } })
-    expect([sandbox.dump(), sandbox.behaviour, sandbox.faults.list()]).toEqual(before)
-    if (status === 405) expect(answer.headers.get('allow')).toMatch(/^[A-Z]+(, [A-Z]+)*$/)
-  },
-)
+])('the API responds %i to %s %j with a reason and changes nothing', async (status, target, body, reason) => {
+  const { call, sandbox } = await serve()
+  const before = [sandbox.dump(), sandbox.behaviour, sandbox.faults.list()]
+  const [method = '', path = ''] = target.split(' ')
+  const answer = await call(method, path, body)
+  expect(answer).toMatchObject({ status, body: { error: expect.stringContaining(reason) } })
+  expect([sandbox.dump(), sandbox.behaviour, sandbox.faults.list()]).toEqual(before)
+  if (status === 405) expect(answer.headers.get('allow')).toMatch(/^[A-Z]+(, [A-Z]+)*$/)
+})
 
 test('without the option, the control API is absent, and requests to it are not logged', async () => {
   const off = await serve({}, { control: false })
@@ -243,11 +237,7 @@ test('the live page is one document, style, script and picture, under a strict p
   expect(html).not.toMatch(/<style|<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|javascript:|https?:\/\//)
   const files = new Set([...html.matchAll(/(?:src|href)="(\/[^"]*)"/g)].map(([, path]) => path))
   expect([...files]).toEqual(['/__sandbox/icon.svg', '/__sandbox/page.css', '/__sandbox/page.js'])
-  const types = {
-    svg: 'image/svg+xml',
-    css: 'text/css; charset=utf-8',
-    js: 'text/javascript; charset=utf-8',
-  }
+  const types = { svg: 'image/svg+xml', css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' }
   for (const [end, type] of Object.entries(types)) {
     const path = [...files].find((file) => file?.endsWith(`.${end}`))
     const file = await fetch(server.url + path)

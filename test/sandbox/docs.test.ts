@@ -61,15 +61,12 @@ test.each<[string, header: string, names: () => readonly string[]]>([
 const switches = page.split('| switch | values (default first) |')[1]?.split('\n\n')[0] ?? ''
 const defaults = Object.entries(createSandbox().behaviour).filter(([, value]) => typeof value !== 'object')
 
-test.each(defaults)(
-  'docs/guide/sandbox.md begins the values of the switch %s with the default, %s',
-  (name, value) => {
-    const [, names = '', cell = ''] =
-      switches.match(new RegExp(`^\\| (.*\`${name}\`.*?) \\| (.*) \\|$`, 'm')) ?? []
-    const values = cell.split(' · ')[names.split(', ').indexOf(`\`${name}\``)] ?? ''
-    expect(values.replaceAll('`', '').split(/[, ]/)[0]).toBe(String(value))
-  },
-)
+test.each(defaults)('the guide begins the values of the switch %s with the default, %s', (name, value) => {
+  const [, names = '', cell = ''] =
+    switches.match(new RegExp(`^\\| (.*\`${name}\`.*?) \\| (.*) \\|$`, 'm')) ?? []
+  const values = cell.split(' · ')[names.split(', ').indexOf(`\`${name}\``)] ?? ''
+  expect(values.replaceAll('`', '').split(/[, ]/)[0]).toBe(String(value))
+})
 
 test("docs/guide/sandbox.md shows a valid fault file, and the default seed's API key", () => {
   const [, json = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? []

@@ -346,9 +346,7 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
   },
   Versioning: {
     'all paths carry the prefix /v1, and there are no others': async ({ api }) => {
-      const below = ['', '/', '/order', '/orders/', '/orders/a/b', '/services/%ff'].map(
-        (path) => `/v1${path}`,
-      )
+      const below = ['', '/', '/order', '/orders/', '/orders/a/b', '/services/%ff'].map((end) => `/v1${end}`)
       for (const path of ['/orders', '/services', '/balance', '/v2/balance', '/', ...below])
         expect(await statusOf(api.get(path))).toBe(404)
     },

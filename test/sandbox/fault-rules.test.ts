@@ -32,15 +32,10 @@ const everyAction: { readonly [Type in FaultAction['type']]: Extract<FaultAction
 
 describe('fault rules from a file', () => {
   test.each(Object.keys(everyAction))('a fault file may contain the action %s', (type) => {
+    const names = { externalOrderId: 'a', idempotencyKey: 'b' }
     const rules = [
       {
-        match: {
-          operation: 'createOrder',
-          method: 'POST',
-          path: '/v1',
-          externalOrderId: 'a',
-          idempotencyKey: 'b',
-        },
+        match: { operation: 'createOrder', method: 'POST', path: '/v1', ...names },
         skip: 1,
         times: 'always',
         probability: 0.5,

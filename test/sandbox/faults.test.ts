@@ -20,11 +20,8 @@ test('the log names the faults that acted on each request, and no others', async
   await errorOf(api.order('k'))
   await api.order('k')
   await api.get('/v1/balance')
-  expect(sandbox.requests.map(({ faults }) => faults)).toEqual([
-    ['forgetKeys', 'commitThenDrop'],
-    ['inProgress'],
-    [],
-  ])
+  const faults = sandbox.requests.map((request) => request.faults)
+  expect(faults).toEqual([['forgetKeys', 'commitThenDrop'], ['inProgress'], []])
 })
 
 test.each([true, false])('otherOrder returns another order of the customer, commit %s', async (commit) => {
@@ -182,18 +179,15 @@ test('transformBody does not change stored data', async () => {
 test.each([
   ['throws', () => JSON.parse('typo'), 'Unexpected token'],
   ['returns a BigInt, which JSON lacks,', () => 1n, 'BigInt'],
-])(
-  'a transformBody function that %s leads to a 500, and the charge is logged',
-  async (_, transform, reason) => {
-    const { sandbox, api } = withFault({ type: 'transformBody', transform })
-    const { status, body } = await api.order('k')
-    const ending = '\\(the ledger shows whether the request was charged\\)$'
-    const message = new RegExp(`^The sandbox failed: .*${reason}.* ${ending}`)
-    expect([status, body]).toMatchObject([500, { message: expect.stringMatching(message) }])
-    expect(sandbox.requests).toMatchObject([{ status: 500, charged: true }])
-    sandbox.expectChargedOnce('k')
-  },
-)
+])('a transformBody that %s leads to a 500, and the charge is logged', async (_, transform, reason) => {
+  const { sandbox, api } = withFault({ type: 'transformBody', transform })
+  const { status, body } = await api.order('k')
+  const ending = '\\(the ledger shows whether the request was charged\\)$'
+  const message = new RegExp(`^The sandbox failed: .*${reason}.* ${ending}`)
+  expect([status, body]).toMatchObject([500, { message: expect.stringMatching(message) }])
+  expect(sandbox.requests).toMatchObject([{ status: 500, charged: true }])
+  sandbox.expectChargedOnce('k')
+})
 
 test('forgetKeys turns a replay into a second order', async () => {
   const { sandbox, api } = withFault({ type: 'forgetKeys' }, { skip: 1 })

@@ -125,12 +125,7 @@ const respelt = JSON.stringify({
 })
 
 test.each([
-  [
-    undefined,
-    'as JSON by default, where spelling does not matter',
-    `  ${respelt}\n`,
-    { ...validBody, quantity: 3 },
-  ],
+  [undefined, 'as JSON by default, whatever the spelling', `  ${respelt}\n`, { ...validBody, quantity: 3 }],
   ['bytes', 'as bytes', JSON.stringify(validBody), respelt],
   [
     'json-without-metadata',

@@ -54,7 +54,7 @@ test('orders reduce the stock', async () => {
 })
 
 test.each(['default', 'balance-before-key'] as const)(
-  'two orders never spend the same money, preset %s',
+  'no money is spent twice: preset %s',
   async (preset) => {
     const { sandbox, api } = scene({ balance: 700, preset })
     const answers = await Promise.all([api.order('a'), api.order('b')])

@@ -201,13 +201,10 @@ describe('preparing a sandbox', () => {
     ['an API key with a space', (sandbox) => sandbox.addApiKey(key), 'apiKey.secret'],
     ['an order of -1', (sandbox) => sandbox.addOrder({ amount: -1 }), 'order.amount'],
     ['too large a balance', (sandbox) => sandbox.setBalance('cus_personal', 2 ** 53), 'wallet.amount'],
-  ] satisfies [string, (sandbox: Sandbox) => unknown, string][])(
-    'the sandbox refuses %s',
-    (_, act, message) => {
-      const sandbox = createSandbox()
-      const before = sandbox.dump()
-      expect(() => act(sandbox)).toThrow(message)
-      expect(sandbox.dump()).toEqual({ ...before, random: expect.anything() })
-    },
-  )
+  ] satisfies [string, (sandbox: Sandbox) => unknown, string][])('a sandbox refuses %s', (_, act, reason) => {
+    const sandbox = createSandbox()
+    const before = sandbox.dump()
+    expect(() => act(sandbox)).toThrow(reason)
+    expect(sandbox.dump()).toEqual({ ...before, random: expect.anything() })
+  })
 })

@@ -26,17 +26,14 @@ describe('a connection that breaks', () => {
     'ends within the headers': [(socket) => socket.end(HALF), 'UND_ERR_SOCKET'],
     'is reset within the headers': [(socket) => socket.write(HALF, () => reset(socket)), 'ECONNRESET'],
   }
-  test.each(Object.entries(early))(
-    'a connection that %s is a failure that proves nothing',
-    async (_how, [serve, code]) => {
-      const server = await rawServer(serve)
-      for (const changes of [{}, asRead]) {
-        const result = await attempt(server.url, changes)
-        expect(result).toMatchObject({ ...lost, detail: { code } })
-      }
-      expect(server.requests).toHaveLength(2)
-    },
-  )
+  test.each(Object.entries(early))('a connection that %s proves nothing', async (_how, [serve, code]) => {
+    const server = await rawServer(serve)
+    for (const changes of [{}, asRead]) {
+      const result = await attempt(server.url, changes)
+      expect(result).toMatchObject({ ...lost, detail: { code } })
+    }
+    expect(server.requests).toHaveLength(2)
+  })
 
   test('a new connection that breaks is unsent if connecting failed, and proves nothing otherwise', async () => {
     const server = await rawServer(() => {}, reset)
@@ -63,15 +60,12 @@ describe('a connection that breaks', () => {
       socket.end(body.subarray(0, 20))
     },
   }
-  test.each(Object.entries(cut))(
-    'a connection that %s leads to a response with a truncated body',
-    async (_how, serve) => {
-      const server = await rawServer(serve)
-      const result = await attempt(server.url)
-      expect(result).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
-      expect(server.requests).toHaveLength(1)
-    },
-  )
+  test.each(Object.entries(cut))('a connection that %s leads to a truncated body', async (_how, serve) => {
+    const server = await rawServer(serve)
+    const result = await attempt(server.url)
+    expect(result).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
+    expect(server.requests).toHaveLength(1)
+  })
 
   test('a body that falsely claims gzip cannot be decompressed', async () => {
     const server = await responding(answerText(201, '{"id":"ord_1"}', ['content-encoding: gzip']))
@@ -242,15 +236,12 @@ describe('a body that is too large', () => {
     return result.problem ?? result.text.length
   }
 
-  test.each([false, true])(
-    'the size of a body is counted after decompression (compressed: %s)',
-    async (gzip) => {
-      expect(await exactly(200, 5000, gzip)).toBe(5000)
-      expect(await exactly(200, 5001, gzip)).toBe('too_large')
-      expect(await exactly(400, MAX_ERROR_BYTES, gzip)).toBe(MAX_ERROR_BYTES)
-      expect(await exactly(400, MAX_ERROR_BYTES + 1, gzip)).toBe('too_large')
-    },
-  )
+  test.each([false, true])('a body is measured after its decompression (compressed: %s)', async (gzip) => {
+    expect(await exactly(200, 5000, gzip)).toBe(5000)
+    expect(await exactly(200, 5001, gzip)).toBe('too_large')
+    expect(await exactly(400, MAX_ERROR_BYTES, gzip)).toBe(MAX_ERROR_BYTES)
+    expect(await exactly(400, MAX_ERROR_BYTES + 1, gzip)).toBe('too_large')
+  })
 
   test('the size of a body is counted in bytes, not in characters', async () => {
     const server = await responding(answerText(200, '注'.repeat(2000)))

@@ -139,15 +139,12 @@ describe('a dispatcher that is not the one that Node came with never proves that
     },
   }
 
-  test.each(Object.entries(foreign))(
-    'a dispatcher is not taken for the own one of Node: %s',
-    async (_what, make) => {
-      const { agent, put } = await current()
-      const dispatcher = make(agent)
-      put([dispatcher, dispatcher])
-      expect(await ask()).toBe(false)
-    },
-  )
+  test.each(Object.entries(foreign))("a dispatcher is not taken for Node's own: %s", async (_, make) => {
+    const { agent, put } = await current()
+    const dispatcher = make(agent)
+    put([dispatcher, dispatcher])
+    expect(await ask()).toBe(false)
+  })
 
   test('a dispatcher in only one of the places proves nothing', async () => {
     const { agent, put } = await current()
@@ -188,22 +185,16 @@ describe('a dispatcher that is not the one that Node came with never proves that
     expect(await ask()).toBe(false)
   })
 
-  test.each([
+  test.each<[string, (undici: Undici) => Dispatcher]>([
     ['made by the package undici', ({ Agent }) => new Agent()],
-    [
-      'of the package undici that retries',
-      (undici) => new undici.Agent().compose(undici.interceptors.retry()),
-    ],
-  ] as readonly [string, (undici: Undici) => Dispatcher][])(
-    'a global dispatcher %s proves nothing',
-    async (_what, make) => {
-      await current()
-      const undici = await import('undici')
-      undici.setGlobalDispatcher(make(undici))
-      expect(await ask()).toBe(false)
-      expect(kyTransport().sendsOnce?.()).toBe(false)
-    },
-  )
+    ['of the same package that retries', (undici) => new undici.Agent().compose(undici.interceptors.retry())],
+  ])('a global dispatcher %s proves nothing', async (_what, make) => {
+    await current()
+    const undici = await import('undici')
+    undici.setGlobalDispatcher(make(undici))
+    expect(await ask()).toBe(false)
+    expect(kyTransport().sendsOnce?.()).toBe(false)
+  })
 })
 
 type Undici = typeof import('undici')

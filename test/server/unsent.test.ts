@@ -56,12 +56,9 @@ test.each([
   ['ENOTFOUND', 'getaddrinfo'],
   ['ENOTFOUND', 'queryA'],
   ['UND_ERR_CONNECT_TIMEOUT', undefined],
-])(
-  'with exclusive connections, a connect error of %s proves that nothing was sent (%s)',
-  async (code, syscall) => {
-    expect(await verdictOn(failure(code, syscall))).toBe('unreachable')
-  },
-)
+])('with exclusive connections, the error %s proves that nothing was sent (%s)', async (code, syscall) => {
+  expect(await verdictOn(failure(code, syscall))).toBe('unreachable')
+})
 
 test("with exclusive connections, a port that Node's fetch rejects proves that nothing was sent", async () => {
   const result = await attempt('http://127.0.0.1:6000', {}, { transport: kyTransport() })
@@ -101,12 +98,9 @@ describe('with connections that nobody else has a hand in, a request may have be
     ['without saying how', [REFUSED, new Error('x')]],
     ['on an established connection', [REFUSED, failure('EHOSTUNREACH', 'read')]],
     ['without any reason at all', []],
-  ])(
-    'with exclusive connections, unreachable addresses prove nothing if one failed %s',
-    async (_how, errors) => {
-      expect(await verdictOn(ofAll(errors))).toBe(false)
-    },
-  )
+  ])('with exclusive connections, unreachable addresses prove nothing if one fails %s', async (_, errors) => {
+    expect(await verdictOn(ofAll(errors))).toBe(false)
+  })
 
   test.each([
     ['an address that is none', 'http://'],

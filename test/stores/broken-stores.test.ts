@@ -299,9 +299,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
     'list goes by offset': listing(pageByOffset),
   },
   'list returns each row of its scope once, open or closed, for any limit': {
-    'list leaves out closed rows': (plain) => ({
-      list: (scope, options) => plain.listOpen(scope, options),
-    }),
+    'list leaves out closed rows': (plain) => ({ list: (scope, options) => plain.listOpen(scope, options) }),
   },
   'prune never removes an open row, regardless of its state and age': {
     'prune removes open rows': pruning((row, limit) => row.updatedAt < limit),
@@ -311,16 +309,12 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
     'prune knows one time': () => ({ limitFor: (_row, { createdBefore }) => createdBefore }),
   },
   'prune removes the closed rows last written before the cutoff time for their state': {
-    'prune includes the time': (plain) => ({
-      limitFor: (row, options) => plain.limitFor(row, options) + 1,
-    }),
+    'prune includes the time': (plain) => ({ limitFor: (row, options) => plain.limitFor(row, options) + 1 }),
   },
   "prune compares the cutoff with the time of a row's last write": {
     'prune goes by creation': pruning((row, limit) => !row.open && row.createdAt < limit),
   },
-  'prune removes no row of another scope': {
-    'prune leaves its scope': pruning(closedBefore, () => true),
-  },
+  'prune removes no row of another scope': { 'prune leaves its scope': pruning(closedBefore, () => true) },
   'prune returns the number of removed rows, and 0 the second time': {
     'prune counts what is left': (plain) => ({
       prune: async (scope, options) => {

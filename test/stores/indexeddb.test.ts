@@ -141,17 +141,14 @@ describe('a transaction of IndexedDbStore', () => {
     ['AbortError', 'the outcome is unknown', UNKNOWN],
     ['UnknownError', 'the outcome is unknown', UNKNOWN],
     ['SomethingNewError', 'the outcome is unknown', UNKNOWN],
-  ])(
-    'if a transaction fails with %s, the error says that %s, and the store recovers',
-    async (name, _, reason) => {
-      const store = open()
-      await abortNextInsert(store, name)
-      const failure = await expectFailure(() => store.insert(makeRow(1)), reason, name)
-      expect(failure.message).not.toContain('secret')
-      expect(String(failure.cause)).not.toContain('secret')
-      expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
-    },
-  )
+  ])('after %s, the error says that %s, and the store recovers', async (name, _, reason) => {
+    const store = open()
+    await abortNextInsert(store, name)
+    const failure = await expectFailure(() => store.insert(makeRow(1)), reason, name)
+    expect(failure.message).not.toContain('secret')
+    expect(String(failure.cause)).not.toContain('secret')
+    expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+  })
 
   it('after a failed transaction, the next call opens a new connection, and closes the old one', async () => {
     const opened = watchOpening()

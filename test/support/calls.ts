@@ -13,10 +13,7 @@ export async function errorOf(call: Promise<unknown>): Promise<unknown> {
 }
 
 /** A promise, and the function that resolves it. */
-export function deferred<T = void>(): {
-  readonly promise: Promise<T>
-  readonly resolve: (value: T) => void
-} {
+export function deferred<T = void>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {
   let resolve: (value: T) => void = () => {}
   const promise = new Promise<T>((done) => {
     resolve = done

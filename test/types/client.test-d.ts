@@ -144,12 +144,8 @@ it('a client rejects a value that is not a schema', () => {
 it("client.request returns unknown, or its schema's output", () => {
   const raw = plain.request({ method: 'GET', path: '/v1/x' })
   expectTypeOf(raw).toEqualTypeOf<Promise<unknown>>()
-  const typed = plain.request({
-    method: 'POST',
-    path: '/v1/x',
-    body: {},
-    schema: z.object({ a: z.number() }),
-  })
+  const schema = z.object({ a: z.number() })
+  const typed = plain.request({ method: 'POST', path: '/v1/x', body: {}, schema })
   expectTypeOf(typed).toEqualTypeOf<Promise<{ a: number }>>()
   // @ts-expect-error a type without a schema is a wish
   plain.request<{ a: number }>({ method: 'GET', path: '/v1/x' }).catch(() => {})

@@ -44,15 +44,12 @@ async function pinoTo(out: Lines) {
   return (await load('pino')).pino({ level: 'debug' }, out)
 }
 
-it.each(Object.entries(LOGGERS))(
-  'the logger option accepts %s, which writes the message and every field',
-  async (_name, make) => {
-    const out = new Lines()
-    const fetch = () => Promise.reject(new TypeError('down'))
-    const client = new Lab().client({ fetch, maxRetries: 0, logger: await make(out), logLevel: 'debug' })
-    expect(await failure(client.orders.create(order('invoice-4711')))).toMatchObject({ charged: 'unknown' })
-    const written = out.lines.join('\n')
-    for (const part of ['customer-ordering-sdk: call failed', 'orders.create', 'invoice-4711', 'unknown'])
-      expect(written).toContain(part)
-  },
-)
+it.each(Object.entries(LOGGERS))('%s as the logger writes the message and every field', async (_, make) => {
+  const out = new Lines()
+  const fetch = () => Promise.reject(new TypeError('down'))
+  const client = new Lab().client({ fetch, maxRetries: 0, logger: await make(out), logLevel: 'debug' })
+  expect(await failure(client.orders.create(order('invoice-4711')))).toMatchObject({ charged: 'unknown' })
+  const written = out.lines.join('\n')
+  for (const part of ['customer-ordering-sdk: call failed', 'orders.create', 'invoice-4711', 'unknown'])
+    expect(written).toContain(part)
+})

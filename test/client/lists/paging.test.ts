@@ -75,23 +75,17 @@ it.each<[string, (body: unknown) => unknown, message: string]>([
   ['returns nothing', () => undefined, NO_ITEMS],
   ['returns no object', () => 5, NO_ITEMS],
   ['returns no array of items', () => ({ items: { length: 1 } }), NO_ITEMS],
-])(
-  'a list is rejected with an issue of the whole body if listEnvelope %s',
-  async (lab, _title, own, message) => {
-    const error = await failure(listed(lab, own as Envelope).list())
-    expect(error).toBeInstanceOf(InvalidResponseError)
-    expect(error).toMatchObject({ issues: [{ path: '', message }] })
-  },
-)
+])('a list is rejected with an issue of the whole body if listEnvelope %s', async (lab, _, own, message) => {
+  const error = await failure(listed(lab, own as Envelope).list())
+  expect(error).toBeInstanceOf(InvalidResponseError)
+  expect(error).toMatchObject({ issues: [{ path: '', message }] })
+})
 
 const rowsOf = (body: unknown) => (body as { data: unknown[] }).data
 it.each<[object, asked: string[]]>([
   [{ hasMore: true }, ['', '?offset=3']],
   [{ hasMore: false }, ['']],
-  ...[null, 0, '', 'no'].map((wrong): [object, string[]] => [
-    { total: '1', hasMore: wrong },
-    ['', '?offset=3'],
-  ]),
+  ...[null, 0, '', 'no'].map((hasMore): [object, string[]] => [{ total: '1', hasMore }, ['', '?offset=3']]),
 ])('a list continues as listEnvelope states, if that is valid: %j', async (lab, more, asked) => {
   fill(lab, 3)
   const orders = listed(lab, (body) => ({ items: rowsOf(body), ...more }))
@@ -157,34 +151,31 @@ it('each page of a list is retried separately', async (lab) => {
   expect(lab.sandbox.requests).toHaveLength(8)
 })
 
-it.each([0, 4])(
-  'an abort in the middle of a page ends the list with the same error as between pages: prefetch %i',
-  async (lab, prefetch) => {
-    const orders = fill(lab, 200)
-    const reason = new Error('enough')
-    /** The error of a list that is aborted at a row, and the number of rows returned. */
-    const abortAt = async (row: number): Promise<readonly [unknown, number]> => {
-      const controller = new AbortController()
-      let came = 0
-      try {
-        for await (const { amount } of orders.list({}, { prefetch, signal: controller.signal })) {
-          came++
-          if (amount === row) controller.abort(reason)
-        }
-        return [undefined, came]
-      } catch (error) {
-        return [error, came]
+it.each([0, 4])('an abort within a page is like one between pages: prefetch %i', async (lab, prefetch) => {
+  const orders = fill(lab, 200)
+  const reason = new Error('enough')
+  /** The error of a list that is aborted at a row, and the number of rows returned. */
+  const abortAt = async (row: number): Promise<readonly [unknown, number]> => {
+    const controller = new AbortController()
+    let came = 0
+    try {
+      for await (const { amount } of orders.list({}, { prefetch, signal: controller.signal })) {
+        came++
+        if (amount === row) controller.abort(reason)
       }
+      return [undefined, came]
+    } catch (error) {
+      return [error, came]
     }
-    const [between, all] = await abortAt(49)
-    const [within, some] = await abortAt(19)
-    expect([all, some]).toEqual([50, 20])
-    expect(within).toBeInstanceOf(RequestAbortedError)
-    expect(within).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: reason })
-    expect(within).toEqual(between)
-    expect(String(within)).toBe(String(between))
-  },
-)
+  }
+  const [between, all] = await abortAt(49)
+  const [within, some] = await abortAt(19)
+  expect([all, some]).toEqual([50, 20])
+  expect(within).toBeInstanceOf(RequestAbortedError)
+  expect(within).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: reason })
+  expect(within).toEqual(between)
+  expect(String(within)).toBe(String(between))
+})
 
 it.each(['array', 'data', 'items', 'named', 'results'] as const)(
   'a list of a sandbox is read completely in the envelope %s',

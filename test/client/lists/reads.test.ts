@@ -97,15 +97,12 @@ describe.each(all)('%s, when it fails,', (name, _path, expected, call, missing) 
     expect((error as NotFoundError).resource).toBe(missing)
   })
 
-  it.each([408, 425, 429, 500, 502, 503, 504, 599])(
-    'a read retries a request that got %i',
-    async (lab, status) => {
-      const fault = refused(status)
-      const result = await call(serving(lab, fault, fault, fault))
-      expect(lab.sandbox.requests).toHaveLength(4)
-      expect(responseInfo(result)).toMatchObject({ status: 200, attempts: 4 })
-    },
-  )
+  it.each([408, 425, 429, 500, 502, 503, 504, 599])('a read is tried again after %i', async (lab, status) => {
+    const fault = refused(status)
+    const result = await call(serving(lab, fault, fault, fault))
+    expect(lab.sandbox.requests).toHaveLength(4)
+    expect(responseInfo(result)).toMatchObject({ status: 200, attempts: 4 })
+  })
 
   it('a read rejects wrong options before anything is sent', async (lab) => {
     const client = lab.client()
@@ -372,16 +369,13 @@ test.each(['default', 'minimal-answers', 'rfc9457', 'strict-gateway', 'remembers
 describe('JSON that always ends too early', () => {
   const cut = { type: 'cutBody', cleanly: true } as const
 
-  it.each([0, 2])(
-    'JSON that ends too early ends in an error that names it, with %s retries',
-    async (lab, maxRetries) => {
-      lab.fault(cut, 'always')
-      const error = await failure(lab.client().balance.retrieve({ maxRetries }))
-      const issues = [{ message: 'is not JSON' }]
-      expect(error).toMatchObject({ code: 'invalid_response', attempts: maxRetries + 1, status: 200, issues })
-      expect(lab.sandbox.requests).toHaveLength(maxRetries + 1)
-    },
-  )
+  it.each([0, 2])('JSON that ends too early is named as such, with %s retries', async (lab, maxRetries) => {
+    lab.fault(cut, 'always')
+    const error = await failure(lab.client().balance.retrieve({ maxRetries }))
+    const issues = [{ message: 'is not JSON' }]
+    expect(error).toMatchObject({ code: 'invalid_response', attempts: maxRetries + 1, status: 200, issues })
+    expect(lab.sandbox.requests).toHaveLength(maxRetries + 1)
+  })
 
   it("a proxy's page is not taken for truncated JSON, and is not requested again", async (lab) => {
     lab.fault({ type: 'bytes', body: '<html>' })

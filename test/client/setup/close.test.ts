@@ -38,21 +38,18 @@ const STORES: Readonly<Record<string, () => OrderStore>> = {
 }
 
 describe.each(Object.entries(STORES))('a closed client over a %s', (_store, open) => {
-  it.each(Object.entries(CALLS))(
-    'a closed client rejects %s before anything is sent',
-    async (lab, name, call) => {
-      const charged = CHARGED[name]
-      const client = lab.client({ store: open() })
-      const derived = client.withOptions({ timeout: 1000 })
-      const grandchild = derived.withOptions({ maxRetries: 0 })
-      await client.close()
-      for (const closed of [client, derived, grandchild]) {
-        const error = await errorOf(call(closed))
-        expect(error).toMatchObject({ code: 'configuration', attempts: 0, ...(charged && { charged }) })
-      }
-      expect(lab.sandbox.requests).toHaveLength(0)
-    },
-  )
+  it.each(Object.entries(CALLS))('a closed client rejects %s and sends nothing', async (lab, name, call) => {
+    const charged = CHARGED[name]
+    const client = lab.client({ store: open() })
+    const derived = client.withOptions({ timeout: 1000 })
+    const grandchild = derived.withOptions({ maxRetries: 0 })
+    await client.close()
+    for (const closed of [client, derived, grandchild]) {
+      const error = await errorOf(call(closed))
+      expect(error).toMatchObject({ code: 'configuration', attempts: 0, ...(charged && { charged }) })
+    }
+    expect(lab.sandbox.requests).toHaveLength(0)
+  })
 })
 
 it('closing a client closes neither its parent nor a client with its own store', async (lab) => {
@@ -120,23 +117,20 @@ it('close() ends an iteration at its next step, and lets rows of createMany in p
   lab.sandbox.expectNotCharged('r5')
 })
 
-it.each(['recover', 'reconcile'] as const)(
-  'close() waits for one page of a list that %s() reads',
-  async (lab, walk) => {
-    await lab.dies((orders) => orders.create(order('lost')), { charged: false })
-    lab.runtime.jump(60 * 60_000)
-    for (let count = 0; count < 300; count++) lab.sandbox.addOrder({})
-    const client = lab.client()
-    const before = lab.sandbox.requests.length
-    lab.fault({ type: 'delay', ms: 1000 }, 1, 'listOrders')
-    const step = (): Promise<unknown> =>
-      walk === 'recover' ? first(client.orders.recover()) : all(client.orders.reconcile())
-    const { ending } = await lab.begin(() => errorOf(step()))
-    await client.close()
-    expect(await ending).toMatchObject({ code: 'configuration', charged: 'unknown' })
-    expect(lab.sandbox.requests.length - before).toBe(1)
-  },
-)
+it.each(['recover', 'reconcile'] as const)('close() waits for one page of %s()', async (lab, walk) => {
+  await lab.dies((orders) => orders.create(order('lost')), { charged: false })
+  lab.runtime.jump(60 * 60_000)
+  for (let count = 0; count < 300; count++) lab.sandbox.addOrder({})
+  const client = lab.client()
+  const before = lab.sandbox.requests.length
+  lab.fault({ type: 'delay', ms: 1000 }, 1, 'listOrders')
+  const step = (): Promise<unknown> =>
+    walk === 'recover' ? first(client.orders.recover()) : all(client.orders.reconcile())
+  const { ending } = await lab.begin(() => errorOf(step()))
+  await client.close()
+  expect(await ending).toMatchObject({ code: 'configuration', charged: 'unknown' })
+  expect(lab.sandbox.requests.length - before).toBe(1)
+})
 
 it('close() waits for resolve() and forget(), which use the store, and lets a read finish', async (lab) => {
   const store = new SqliteStore({ path: ':memory:' })

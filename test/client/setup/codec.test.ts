@@ -74,26 +74,23 @@ describe('a record that the codec cannot read', () => {
     },
   }
 
-  it.each(Object.entries(clients))(
-    'a record that the codec cannot read is an error, and nothing is sent: %s',
-    async (lab, _with, options) => {
-      await create(coded(lab))
-      const before = lab.sandbox.requests.length
-      const row = await lab.row('ref:r1')
-      const { client } = lab.process(options)
-      const message = expect.stringMatching(/another codec/)
-      await rejects(create(client), { code: 'store', charged: 'unknown', attempts: 0, message })
-      const name = { externalOrderId: 'r1' }
-      for (const call of [
-        () => all(client.orders.remembered(name)),
-        () => client.orders.forget(name),
-        () => client.orders.resolve(name, { as: 'abandoned' }),
-      ])
-        await rejects(call(), { code: 'store' })
-      expect(lab.sandbox.requests.length).toBe(before)
-      expect(await lab.row('ref:r1')).toEqual(row)
-    },
-  )
+  it.each(Object.entries(clients))('an unreadable record stops the order: %s', async (lab, _, options) => {
+    await create(coded(lab))
+    const before = lab.sandbox.requests.length
+    const row = await lab.row('ref:r1')
+    const { client } = lab.process(options)
+    const message = expect.stringMatching(/another codec/)
+    await rejects(create(client), { code: 'store', charged: 'unknown', attempts: 0, message })
+    const name = { externalOrderId: 'r1' }
+    for (const call of [
+      () => all(client.orders.remembered(name)),
+      () => client.orders.forget(name),
+      () => client.orders.resolve(name, { as: 'abandoned' }),
+    ])
+      await rejects(call(), { code: 'store' })
+    expect(lab.sandbox.requests.length).toBe(before)
+    expect(await lab.row('ref:r1')).toEqual(row)
+  })
 
   it('a record that the codec cannot read needs a person, and is recovered with the right codec', async (lab) => {
     lab.fault({ type: 'drop' }, 5)
@@ -290,21 +287,18 @@ describe('a codec that never answers', () => {
   it.each([
     ['at the end of the call', 3_000, 'timeout'],
     ['after ten seconds, even if the call has more time', 10_000, 'store'],
-  ])(
-    'a hanging encrypt() prevents the order from being sent, and the call ends %s',
-    async (lab, _when, after, code) => {
-      const options = code === 'timeout' ? { totalTimeout: after } : {}
-      const begun = lab.runtime.monotonic()
-      const error = await failure(coded(lab, { encrypt: never }).orders.create(order('r1'), options))
-      expect(lab.runtime.monotonic() - begun).toBe(after)
-      expect(error).toMatchObject({ code, charged: 'no', attempts: 0 })
-      const cause = 'TypeError: codec.encrypt() did not finish in time'
-      if (code === 'store') expect(String(error.cause)).toBe(cause)
-      expect(lab.posts).toHaveLength(0)
-      await create(coded(lab))
-      lab.charged()
-    },
-  )
+  ])('with a hanging encrypt(), no order is sent, and the call ends %s', async (lab, _when, after, code) => {
+    const options = code === 'timeout' ? { totalTimeout: after } : {}
+    const begun = lab.runtime.monotonic()
+    const error = await failure(coded(lab, { encrypt: never }).orders.create(order('r1'), options))
+    expect(lab.runtime.monotonic() - begun).toBe(after)
+    expect(error).toMatchObject({ code, charged: 'no', attempts: 0 })
+    const cause = 'TypeError: codec.encrypt() did not finish in time'
+    if (code === 'store') expect(String(error.cause)).toBe(cause)
+    expect(lab.posts).toHaveLength(0)
+    await create(coded(lab))
+    lab.charged()
+  })
 
   it.each([
     ['ten seconds', 120_000, 10_000],
@@ -359,15 +353,8 @@ describe('a codec that never answers', () => {
 
   it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>, code?: string]>([
     ['create() after ten seconds', (client) => client.orders.create(order('r1'))],
-    [
-      'create() at its deadline',
-      ({ orders }) => orders.create(order('r1'), { totalTimeout: 2000 }),
-      'timeout',
-    ],
-    [
-      'remembered() of a key after ten seconds',
-      (client) => all(client.orders.remembered({ idempotencyKey: 'k1' })),
-    ],
+    ['create() at its end', ({ orders }) => orders.create(order('r1'), { totalTimeout: 2000 }), 'timeout'],
+    ['remembered() after ten seconds', (client) => all(client.orders.remembered({ idempotencyKey: 'k1' }))],
   ])('a hanging decrypt() ends %s with an unknown outcome', async (lab, _name, ask, code = 'store') => {
     await lab.doubted('drop', order('r1'), { codec })
     const pending = failure(ask(coded(lab, { decrypt: never })))

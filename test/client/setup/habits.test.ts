@@ -38,37 +38,28 @@ const methods = Object.entries({ create, retrieve, list }).flatMap(([method, tab
   pairs(table).map(([name, ours]) => [method, name, ours] as const),
 )
 
-it.each(pairs(client))(
-  'the client option %s is answered with the name of ours: %s',
-  async (lab, name, ours) => {
-    const error = await failure((async () => lab.client({ ...{ [name]: 'x' } }))())
-    expect(error).toMatchObject({ code: 'configuration', message: expect.stringContaining(` ${name} `) })
-    expect(error.message).toContain(ours)
-  },
-)
+it.each(pairs(client))('the option %s is answered with the name of ours: %s', async (lab, name, ours) => {
+  const error = await failure((async () => lab.client({ ...{ [name]: 'x' } }))())
+  expect(error).toMatchObject({ code: 'configuration', message: expect.stringContaining(` ${name} `) })
+  expect(error.message).toContain(ours)
+})
 
-it.each(methods)(
-  'orders.%s answers the name %s with the name of ours: %s',
-  async (lab, method, name, ours) => {
-    const names: object = { [name]: 'x' }
-    const read = async () => (method === 'list' ? lab.orders.list(names) : lab.orders.retrieve('o', names))
-    const error = await failure(method === 'create' ? lab.create(order('r1'), names) : read())
-    expect(error).toMatchObject({ code: 'invalid_request', issues: [{ path: name }] })
-    expect(error.message).toContain(ours)
-    expect(lab.sandbox.requests).toEqual([])
-  },
-)
+it.each(methods)('orders.%s answers %s with the name of ours: %s', async (lab, method, name, ours) => {
+  const names: object = { [name]: 'x' }
+  const read = async () => (method === 'list' ? lab.orders.list(names) : lab.orders.retrieve('o', names))
+  const error = await failure(method === 'create' ? lab.create(order('r1'), names) : read())
+  expect(error).toMatchObject({ code: 'invalid_request', issues: [{ path: name }] })
+  expect(error.message).toContain(ours)
+  expect(lab.sandbox.requests).toEqual([])
+})
 
-it.each(['productId', 'product_id'])(
-  'an order with the field %s in place of serviceId is refused before anything is sent',
-  async (lab, name) => {
-    const { serviceId, ...others } = order('r1')
-    const request = { ...others, ...{ [name]: serviceId } } as CreateOrderRequest
-    const issues = [{ path: name, message: expect.stringContaining('serviceId') }]
-    expect(await failure(lab.create(request))).toMatchObject({ charged: 'no', issues })
-    expect(lab.posts).toEqual([])
-  },
-)
+it.each(['productId', 'product_id'])('an order with %s for serviceId is not sent', async (lab, name) => {
+  const { serviceId, ...others } = order('r1')
+  const request = { ...others, ...{ [name]: serviceId } } as CreateOrderRequest
+  const issues = [{ path: name, message: expect.stringContaining('serviceId') }]
+  expect(await failure(lab.create(request))).toMatchObject({ charged: 'no', issues })
+  expect(lab.posts).toEqual([])
+})
 
 it('a name of another SDK whose value is undefined counts as absent', async ({ orders }) => {
   const absent: object = { signal: undefined, timeout: undefined, page: undefined }

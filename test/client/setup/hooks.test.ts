@@ -137,17 +137,14 @@ describe('the events of reads', () => {
     ],
   ]
 
-  it.each(reads)(
-    'events of reads name %s and its path %s, without a query',
-    async (lab, operation, path, call) => {
-      const { events, client } = watched(lab)
-      await call(client)
-      expect(names(events)).toEqual(['request', 'response', 'settled'])
-      for (const [, event] of events) expect(event).toMatchObject({ operation, path, method: 'GET' })
-      expect(JSON.stringify(events)).not.toContain('secret')
-      expect(one(events, 'settled')).not.toHaveProperty('charged')
-    },
-  )
+  it.each(reads)('events name %s and its path %s, without a query', async (lab, operation, path, call) => {
+    const { events, client } = watched(lab)
+    await call(client)
+    expect(names(events)).toEqual(['request', 'response', 'settled'])
+    for (const [, event] of events) expect(event).toMatchObject({ operation, path, method: 'GET' })
+    expect(JSON.stringify(events)).not.toContain('secret')
+    expect(one(events, 'settled')).not.toHaveProperty('charged')
+  })
 
   it('each page of a list has its own events', async (lab) => {
     const { events, client } = watched(lab)

@@ -140,16 +140,13 @@ it.each([
   ['PATCH', {}, 1],
   ['POST', { idempotencyKey: 'key-1' }, 2],
   ['PATCH', { idempotencyKey: 'key-1' }, 2],
-] as const)(
-  'client.request repeats a failed %s with %j, %i times in all',
-  async (lab, method, key, attempts) => {
-    lab.fault({ type: 'status', status: 503 }, 'always')
-    const charged = method === 'GET' || method === 'HEAD' ? 'no' : 'unknown'
-    const error = await failure(lab.client({ maxRetries: 1 }).request({ method, path: '/v1/x', ...key }))
-    expect(error).toMatchObject({ attempts, charged, ...key })
-    expect(lab.sandbox.requests).toHaveLength(attempts)
-  },
-)
+] as const)('client.request tries a failed %s with %j %i times', async (lab, method, key, attempts) => {
+  lab.fault({ type: 'status', status: 503 }, 'always')
+  const charged = method === 'GET' || method === 'HEAD' ? 'no' : 'unknown'
+  const error = await failure(lab.client({ maxRetries: 1 }).request({ method, path: '/v1/x', ...key }))
+  expect(error).toMatchObject({ attempts, charged, ...key })
+  expect(lab.sandbox.requests).toHaveLength(attempts)
+})
 
 it('client.request does not repeat a POST whose connection was lost, and reports an unknown outcome', async (lab) => {
   lab.fault({ type: 'drop' })

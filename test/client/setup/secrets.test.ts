@@ -187,10 +187,7 @@ describe.each(calls)('%s does not leak the API key', (_name, call) => {
   const failed = (fields: object): Error => Object.assign(new Error('x'), fields)
   const thrown: [string, (text: string) => unknown][] = [
     ['an error with the key in its text', (text) => new TypeError(`${text} is an invalid header value`)],
-    [
-      'an error with the key in its cause',
-      (text) => new TypeError('fetch failed', { cause: new Error(text) }),
-    ],
+    ['an error with the key as cause', (text) => new TypeError('fetch failed', { cause: new Error(text) })],
     ['an error with the request on it', (text) => failed({ request: { headers: { authorization: text } } })],
     ['an error named by the key', (text) => failed({ name: text, code: text, syscall: text })],
     [

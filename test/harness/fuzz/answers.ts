@@ -225,11 +225,7 @@ export const answerPlan: fc.Arbitrary<AnswerPlan> = fc.record({
   fitting: fc.boolean(),
   template: fc.nat(TEMPLATE_NAMES.length - 1),
   mutations: fc.array(
-    fc.record({
-      at: fc.nat(40),
-      how: fc.nat(MUTATIONS.length - 1),
-      value: fc.nat(VALUES.length - 1),
-    }),
+    fc.record({ at: fc.nat(40), how: fc.nat(MUTATIONS.length - 1), value: fc.nat(VALUES.length - 1) }),
     { maxLength: 3 },
   ),
   changes: fc.oneof(
@@ -417,10 +413,7 @@ async function response(
   const bodiless = status === 204 || status === 205 || status === 304
   const possible = status >= 200 && status <= 599 && !(bodiless && body !== null)
   const made = new Response(body as BodyInit | null, possible ? { status, headers } : { headers })
-  const changed = {
-    ...properties,
-    ...(possible ? {} : { status, ok: status >= 200 && status < 300 }),
-  }
+  const changed = { ...properties, ...(possible ? {} : { status, ok: status >= 200 && status < 300 }) }
   for (const [name, value] of Object.entries(changed)) Object.defineProperty(made, name, { value })
   return made
 }

@@ -96,12 +96,12 @@ const isService = has({
   ...{ productId: isText, amount: Number.isSafeInteger, currency: isWord },
   ...{ minQuantity: Number.isFinite, maxQuantity: Number.isFinite, stepQuantity: Number.isFinite },
 })
-const isListOf =
+const isList =
   (fits: Call['fits']): Call['fits'] =>
   (value) =>
     Array.isArray(value) && value.every(fits)
 const isPageOf = (fits: Call['fits']): Call['fits'] =>
-  has({ items: isListOf(fits), offset: Number.isSafeInteger })
+  has({ items: isList(fits), offset: Number.isSafeInteger })
 const isOutcome = has({
   outcome: (value) =>
     ['created', 'rejected', 'in_progress', 'still_open', 'needs_attention'].includes(String(value)),
@@ -124,12 +124,8 @@ const settling = (settles: Settling, call: Call, answer: AnswerPlan, pause: numb
   before: { answer, pause },
 })
 const recovering = (suits: TemplateName): Call =>
-  reading(suits, ({ orders }) => all(orders.recover()), isListOf(isOutcome))
-const reconciling = reading(
-  'orders',
-  ({ orders }) => all(orders.reconcile()),
-  isListOf(has({ kind: isWord })),
-)
+  reading(suits, ({ orders }) => all(orders.recover()), isList(isOutcome))
+const reconciling = reading('orders', ({ orders }) => all(orders.reconcile()), isList(has({ kind: isWord })))
 const resolving = reading(
   'order',
   ({ orders }) => orders.resolve({ externalOrderId: REFERENCE }, { as: 'created', orderId: ORDER_ID }),
@@ -139,19 +135,15 @@ const MANY = { max: 12 } as const
 
 /** Every public call that sends requests. */
 export const CALLS: Readonly<Record<string, Call>> = {
-  'services.list': reading('services', ({ services }) => services.list().toArray(MANY), isListOf(isService)),
+  'services.list': reading('services', ({ services }) => services.list().toArray(MANY), isList(isService)),
   'services.list, one page': reading('services', ({ services }) => services.list(), isPageOf(isService)),
   'services.retrieve': reading('service', ({ services }) => services.retrieve('svc_1'), isService),
   'balance.retrieve': reading('balance', ({ balance }) => balance.retrieve(), isBalance),
-  'orders.list': reading(
-    'orders',
-    ({ orders }) => orders.list({ limit: 2 }).toArray(MANY),
-    isListOf(isOrder),
-  ),
+  'orders.list': reading('orders', ({ orders }) => orders.list({ limit: 2 }).toArray(MANY), isList(isOrder)),
   'orders.list ahead': reading(
     'orders',
     ({ orders }) => orders.list({ limit: 2 }, { prefetch: 3 }).toArray(MANY),
-    isListOf(isOrder),
+    isList(isOrder),
   ),
   'orders.list, one page': reading('orders', ({ orders }) => orders.list(), isPageOf(isOrder)),
   'orders.retrieve': reading('order', ({ orders }) => orders.retrieve('ord_1'), isOrder),

@@ -9,11 +9,7 @@ const BOTH: IntentPlan = { ...REFERENCE, ...KEY }
 export const create = (
   worker: number,
   further: { quantity?: number; otherKey?: boolean } = {},
-): LaneStep => ({
-  ...CREATE,
-  worker,
-  ...further,
-})
+): LaneStep => ({ ...CREATE, worker, ...further })
 export const recover = (worker: number, takeOver = false): LaneStep => ({ kind: 'recover', worker, takeOver })
 const resolve = (worker: number): LaneStep => ({ kind: 'resolve', worker, intent: 0, hasty: true })
 const rotate = (worker: number): LaneStep => ({ kind: 'rotate', worker })
@@ -54,12 +50,7 @@ export const SETTINGS: readonly Setting[] = [
   setting('a taken over call and a person', KEY, [[create(0)], [recover(1, true), resolve(1)]]),
   setting('two calls without money', REFERENCE, [[create(0)], [create(1)], [topUp]], poor),
   setting('two calls without money, refusals remembered', REFERENCE, [[create(0)], [create(1)]], remembering),
-  setting(
-    'refused again, refusals remembered',
-    REFERENCE,
-    [[create(0), create(0), topUp, create(1)]],
-    remembering,
-  ),
+  setting('refused again, remembered', REFERENCE, [[create(0), create(0), topUp, create(1)]], remembering),
   setting('two payloads without money', KEY, [[create(0)], [create(1, { quantity: 2 }), topUp]], poor),
   setting('after the window', REFERENCE, [[create(0), pass(25), create(1), recover(0)]]),
   setting('refused, and after the window', REFERENCE, [[create(0), pass(25), topUp, create(1)]], poor),

@@ -33,14 +33,8 @@ if (FULL)
   })
 
 describe('growth', () => {
-  const flat: Look = {
-    orders: 0,
-    bytes: 2e7,
-    objects: 20_000,
-    listeners: 0,
-    rows: 10,
-    resources: { Timeout: 1 },
-  }
+  const held = { objects: 20_000, listeners: 0, rows: 10, resources: { Timeout: 1 } }
+  const flat: Look = { orders: 0, bytes: 2e7, ...held }
   const looks = (change: (number: number) => Partial<Look>): Look[] =>
     Array.from({ length: 9 }, (_, number) => ({ ...flat, orders: number * 64, ...change(number) }))
 

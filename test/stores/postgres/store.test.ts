@@ -360,9 +360,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     it('if a transaction begins while a write waits, nothing is written', async () => {
       const client = await openClient()
       let begins = false
-      const store = new PostgresStore({
-        client: watched(client, () => begins && void client.query('BEGIN')),
-      })
+      const store = new PostgresStore({ client: watched(client, () => begins && void client.query('BEGIN')) })
       await store.migrate()
       begins = true
       expect((await expectFailure(() => store.insert(makeRow(1)), INSIDE)).applied).toBe(false)

@@ -87,21 +87,18 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     return Number(/calls=(\d+)/.exec(counted ?? '')?.[1] ?? 0)
   }
 
-  it.each(CLIENTS)(
-    'a server without an append-only file is rejected until it has one, through %s',
-    async (name) => {
-      const store = await storeWith(name)
-      await configure('appendonly', 'no')
-      for (const call of [() => store.insert(makeRow(1)), () => store.get(SCOPE, makeRow(1).id)]) {
-        await expectFailure(call, 'with its setting `appendonly no`')
-      }
-      expect(await servers().ask('dbsize')).toEqual(['0'])
-      const assuming = await storeWith(name, { persistence: 'assume' })
-      expect(await assuming.insert(makeRow(2))).toEqual({ inserted: true })
-      await configure('appendonly', 'yes')
-      expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
-    },
-  )
+  it.each(CLIENTS)('a server without an append-only file is rejected until it has one: %s', async (name) => {
+    const store = await storeWith(name)
+    await configure('appendonly', 'no')
+    for (const call of [() => store.insert(makeRow(1)), () => store.get(SCOPE, makeRow(1).id)]) {
+      await expectFailure(call, 'with its setting `appendonly no`')
+    }
+    expect(await servers().ask('dbsize')).toEqual(['0'])
+    const assuming = await storeWith(name, { persistence: 'assume' })
+    expect(await assuming.insert(makeRow(2))).toEqual({ inserted: true })
+    await configure('appendonly', 'yes')
+    expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+  })
 
   // docs/decisions/redis-appendfsync.md explains why the store does not check it.
   it('the store accepts `appendfsync everysec`, which it cannot distinguish from `always`', async () => {
@@ -332,40 +329,36 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     await expectIndexed(servers().port)
   })
 
-  it.each(CLIENTS)(
-    'a server with full memory accepts no new order, but closes and prunes existing ones, through %s',
-    async (name) => {
-      const store = await storeWith(name)
-      await store.get(SCOPE, 'warm')
-      const used = (await servers().ask('info', 'memory')).find((line) => line.startsWith('used_memory:'))
-      await configure('maxmemory', Number(used?.split(':')[1]) + 2 ** 20)
-      const rows = makeRows(100, { data: 'x'.repeat(50_000) })
-      const kept: StoredRow[] = []
-      const error = await failureOf(async () => {
-        for (const row of rows) {
-          await store.insert(row)
-          kept.push(row)
-        }
-      })
-      expect(error.message).toBe(
-        "Cannot write to the order store in Redis: the server's memory is full. Raise `maxmemory`, or prune old orders. Nothing was written.",
-      )
-      expect(error).toMatchObject({ applied: false, cause: { code: 'OOM' } })
-      expect(kept.length).toBeGreaterThan(3)
-      expect(await walk((options) => store.list(SCOPE, options), 10)).toHaveLength(kept.length)
-      await expectIndexed(servers().port, kept.length)
-      const [first, ...others] = kept
-      if (first === undefined) throw new Error('unreachable')
-      const closed = nextVersion(first, { ...CREATED, data: 'y'.repeat(50_000) })
-      await mustUpdate(store, closed)
-      for (const row of others.slice(0, 5))
-        await mustUpdate(store, nextVersion(row, { ...REJECTED, data: '' }))
-      expect(await store.get(SCOPE, first.id)).toEqual(closed)
-      await expectIndexed(servers().port, kept.length)
-      expect(await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: WRITTEN_AT + 10 })).toBe(5)
-      expect(await store.insert(makeRow(500))).toEqual({ inserted: true })
-    },
-  )
+  it.each(CLIENTS)('a full server accepts no new order, but closes and prunes others: %s', async (name) => {
+    const store = await storeWith(name)
+    await store.get(SCOPE, 'warm')
+    const used = (await servers().ask('info', 'memory')).find((line) => line.startsWith('used_memory:'))
+    await configure('maxmemory', Number(used?.split(':')[1]) + 2 ** 20)
+    const rows = makeRows(100, { data: 'x'.repeat(50_000) })
+    const kept: StoredRow[] = []
+    const error = await failureOf(async () => {
+      for (const row of rows) {
+        await store.insert(row)
+        kept.push(row)
+      }
+    })
+    expect(error.message).toBe(
+      "Cannot write to the order store in Redis: the server's memory is full. Raise `maxmemory`, or prune old orders. Nothing was written.",
+    )
+    expect(error).toMatchObject({ applied: false, cause: { code: 'OOM' } })
+    expect(kept.length).toBeGreaterThan(3)
+    expect(await walk((options) => store.list(SCOPE, options), 10)).toHaveLength(kept.length)
+    await expectIndexed(servers().port, kept.length)
+    const [first, ...others] = kept
+    if (first === undefined) throw new Error('unreachable')
+    const closed = nextVersion(first, { ...CREATED, data: 'y'.repeat(50_000) })
+    await mustUpdate(store, closed)
+    for (const row of others.slice(0, 5)) await mustUpdate(store, nextVersion(row, { ...REJECTED, data: '' }))
+    expect(await store.get(SCOPE, first.id)).toEqual(closed)
+    await expectIndexed(servers().port, kept.length)
+    expect(await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: WRITTEN_AT + 10 })).toBe(5)
+    expect(await store.insert(makeRow(500))).toEqual({ inserted: true })
+  })
 
   it.each(CLIENTS)('connection failures reveal no address and no password, through %s', async (name) => {
     const server = await RedisServers.start('single')

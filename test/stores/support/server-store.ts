@@ -55,13 +55,10 @@ export function behavesAsServerStore<Client extends Asked>(engine: ServerEngine<
       if (secret !== '') expect(shown).not.toContain(secret)
   })
 
-  it.each([undefined, null, {}, 'mysql://localhost', example])(
-    'the store rejects the client %j',
-    async (client) => {
-      // A caller without a type checker may pass anything.
-      await expectFailure(() => over(client as Client), needs)
-    },
-  )
+  it.each([undefined, null, {}, 'mysql://localhost', example])('it rejects the client %j', async (client) => {
+    // A caller without a type checker may pass anything.
+    await expectFailure(() => over(client as Client), needs)
+  })
 
   it('a call rejects after the owner, not the store, has closed the client', async () => {
     for (const client of await openClosable()) {
@@ -84,14 +81,11 @@ export function behavesAsServerStore<Client extends Asked>(engine: ServerEngine<
     }
   })
 
-  it.each(disasters)(
-    'after a %s of the server, the history of all clients is linearizable, and the store writes',
-    async (disaster) => {
-      const store = open()
-      await expectHistoryThrough(() => server()[disaster](), store, open())
-      expect(await store.insert(makeRow(1, { scope: 'later' }))).toEqual({ inserted: true })
-    },
-  )
+  it.each(disasters)('through a %s, histories are linearizable, and the store writes', async (disaster) => {
+    const store = open()
+    await expectHistoryThrough(() => server()[disaster](), store, open())
+    expect(await store.insert(makeRow(1, { scope: 'later' }))).toEqual({ inserted: true })
+  })
 
   it('a write whose connection the server ends is in doubt, and the next call gets a new connection', async () => {
     const store = over(openPool(one))
@@ -106,21 +100,18 @@ export function behavesAsServerStore<Client extends Asked>(engine: ServerEngine<
     expect(await update(store)).toBe(true)
   })
 
-  it.each(limits)(
-    'a write rejects if it exceeds %s, and the connection stays usable',
-    async (_, limit, code, text) => {
-      const pool = openPool(typeof limit === 'string' ? one : { ...one, ...limit })
-      if (typeof limit === 'string') await pool.query(limit)
-      const store = over(pool)
-      await store.insert(makeRow(1))
-      const before = JSON.stringify(await pool.query(session))
-      const locker = await lock()
-      const error = await expectFailure(() => update(store), `${text} Nothing was written.`, code)
-      expect(error.applied).toBe(false)
-      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-      await locker.query('ROLLBACK')
-      expect(await update(store)).toBe(true)
-      expect(JSON.stringify(await pool.query(session))).toBe(before)
-    },
-  )
+  it.each(limits)('a write beyond %s rejects, and its connection is usable', async (_, limit, code, text) => {
+    const pool = openPool(typeof limit === 'string' ? one : { ...one, ...limit })
+    if (typeof limit === 'string') await pool.query(limit)
+    const store = over(pool)
+    await store.insert(makeRow(1))
+    const before = JSON.stringify(await pool.query(session))
+    const locker = await lock()
+    const error = await expectFailure(() => update(store), `${text} Nothing was written.`, code)
+    expect(error.applied).toBe(false)
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    await locker.query('ROLLBACK')
+    expect(await update(store)).toBe(true)
+    expect(JSON.stringify(await pool.query(session))).toBe(before)
+  })
 }

@@ -82,26 +82,23 @@ describeWith('clients', 'the workers that the documentation shows', () => {
     expect(await response.text()).toContain('its class is in new_sqlite_classes')
   })
 
-  it.each(['d1', 'durable-object'])(
-    'the worker of page %s settles what a request left open',
-    async (page) => {
-      const { sandbox, run } = await start(page)
-      const worker = run()
-      sandbox.faults.add({
-        match: { operation: 'createOrder' },
-        times: 5,
-        action: { type: 'status', status: 502, html: true, commit: true },
-      })
-      expect(await put(worker, 'cart-1')).toMatchObject({ status: 202, body: { charged: 'unknown' } })
-      if (page === 'd1') {
-        const { scheduled } = await worker.getWorker('shop')
-        expect(await scheduled({ cron: '* * * * *' })).toMatchObject({ outcome: 'ok' })
-      }
-      // The alarm of the object.
-      else await vi.waitFor(() => expect(sandbox.requests.length).toBe(6), { timeout: 20_000 })
-      const { orderId } = sandbox.expectChargedOnce('cart-1')
-      expect((await put(worker, 'cart-1')).body.id).toBe(orderId)
-      expect(sandbox.requests.length).toBe(6)
-    },
-  )
+  it.each(['d1', 'durable-object'])('the worker of page %s settles what requests left open', async (page) => {
+    const { sandbox, run } = await start(page)
+    const worker = run()
+    sandbox.faults.add({
+      match: { operation: 'createOrder' },
+      times: 5,
+      action: { type: 'status', status: 502, html: true, commit: true },
+    })
+    expect(await put(worker, 'cart-1')).toMatchObject({ status: 202, body: { charged: 'unknown' } })
+    if (page === 'd1') {
+      const { scheduled } = await worker.getWorker('shop')
+      expect(await scheduled({ cron: '* * * * *' })).toMatchObject({ outcome: 'ok' })
+    }
+    // The alarm of the object.
+    else await vi.waitFor(() => expect(sandbox.requests.length).toBe(6), { timeout: 20_000 })
+    const { orderId } = sandbox.expectChargedOnce('cart-1')
+    expect((await put(worker, 'cart-1')).body.id).toBe(orderId)
+    expect(sandbox.requests.length).toBe(6)
+  })
 })

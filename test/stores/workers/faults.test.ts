@@ -144,30 +144,24 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
     ['D1_ERROR: D1 DB is overloaded. Requests queued for too long.', false, 'OVERLOADED'],
     ['D1_ERROR: database or disk is full: SQLITE_FULL', false, 'SQLITE_FULL'],
     ['D1_ERROR: disk I/O error: SQLITE_IOERR', undefined, 'SQLITE_IOERR'],
-  ] as const)(
-    'after "%s", a write that may have happened is not reported as not written',
-    async (message, applied, code) => {
-      const store = await openBroken((sql, when) => {
-        if (when === 'before' && /^(INSERT|UPDATE)/.test(sql)) throw new Error(message)
-      })
-      for (const write of writesOf(store).slice(0, 2)) {
-        const error = await expectFailure(write, /^(Cannot write to t|T)he order store in D1/, code)
-        expect(error.applied).toBe(applied)
-      }
-    },
-  )
+  ] as const)('after "%s", a write is not wrongly reported as not made', async (message, applied, code) => {
+    const store = await openBroken((sql, when) => {
+      if (when === 'before' && /^(INSERT|UPDATE)/.test(sql)) throw new Error(message)
+    })
+    for (const write of writesOf(store).slice(0, 2)) {
+      const error = await expectFailure(write, /^(Cannot write to t|T)he order store in D1/, code)
+      expect(error.applied).toBe(applied)
+    }
+  })
 
-  it.each(['', 'D1_ERROR: '])(
-    'rows that the platform quotes after "%s" are in no error, and prove nothing',
-    async (prefix) => {
-      const body = '{"results":[{"data":"{\\"target\\":\\"@ada: SQLITE_FULL'
-      const store = await openBroken(throwing(`${prefix}Failed to parse body as JSON, got: ${body}`))
-      for (const error of await expectFailures(callsOf(store), 'the connection or the storage failed')) {
-        expect(`${error.stack}${error.cause}`).not.toContain('@ada')
-        expect(error.applied).toBe(undefined)
-      }
-    },
-  )
+  it.each(['', 'D1_ERROR: '])('rows quoted after "%s" are in no error, and prove nothing', async (prefix) => {
+    const body = '{"results":[{"data":"{\\"target\\":\\"@ada: SQLITE_FULL'
+    const store = await openBroken(throwing(`${prefix}Failed to parse body as JSON, got: ${body}`))
+    for (const error of await expectFailures(callsOf(store), 'the connection or the storage failed')) {
+      expect(`${error.stack}${error.cause}`).not.toContain('@ada')
+      expect(error.applied).toBe(undefined)
+    }
+  })
 
   it('a write whose response is lost is unknown, also if the tables were upgraded since', async () => {
     const database = open()
@@ -206,28 +200,25 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(nextVersion(makeRow(1)))
   })
 
-  it.each(['before', 'after'] as const)(
-    'an order is charged once if each third write is lost %s it runs',
-    async (moment) => {
-      let writes = 0
-      const database = open((sql, when) => {
-        if (when === moment && /^(INSERT|UPDATE) /.test(sql) && ++writes % 3 === 0)
-          throw new Error('D1_ERROR: Network connection lost.')
-      })
-      const sandbox = createSandbox()
-      const clients = [1, 2].map(() => shopOver(new D1Store({ database }), sandbox).client)
-      const references = Array.from({ length: 8 }, (_, index) => `order-${index + 1}`)
-      const placed = new Set<string>()
-      for (let round = 0; round < 6; round++)
-        for (const externalOrderId of references.filter((reference) => !placed.has(reference)))
-          await Promise.allSettled(
-            clients.map(async (client) => {
-              await client.orders.create(order(externalOrderId))
-              placed.add(externalOrderId)
-            }),
-          )
-      for (const reference of references) sandbox.expectChargedOnce(reference)
-      for (const client of clients) await client.close()
-    },
-  )
+  it.each(['before', 'after'] as const)('lost writes (%s they run) charge no order twice', async (moment) => {
+    let writes = 0
+    const database = open((sql, when) => {
+      if (when === moment && /^(INSERT|UPDATE) /.test(sql) && ++writes % 3 === 0)
+        throw new Error('D1_ERROR: Network connection lost.')
+    })
+    const sandbox = createSandbox()
+    const clients = [1, 2].map(() => shopOver(new D1Store({ database }), sandbox).client)
+    const references = Array.from({ length: 8 }, (_, index) => `order-${index + 1}`)
+    const placed = new Set<string>()
+    for (let round = 0; round < 6; round++)
+      for (const externalOrderId of references.filter((reference) => !placed.has(reference)))
+        await Promise.allSettled(
+          clients.map(async (client) => {
+            await client.orders.create(order(externalOrderId))
+            placed.add(externalOrderId)
+          }),
+        )
+    for (const reference of references) sandbox.expectChargedOnce(reference)
+    for (const client of clients) await client.close()
+  })
 })

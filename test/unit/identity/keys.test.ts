@@ -40,16 +40,13 @@ describe('derived keys', () => {
     ['prod', 'o', 'r'.repeat(1000), 0, '152687e7-07a2-5a14-8aa7-27815a1c302c'],
     ['prod', 'o', 'A\u030a', 0, '0da7665c-a1e5-5f62-8697-6b841a85531c'],
     ['prod', 'o', '\u00c5', 0, '4832d6da-1a55-5e7b-8fbc-bee0d636a4e6'],
-  ])(
-    'server %j, account %j, reference %j, generation %i',
-    (server, account, externalOrderId, generation, key) => {
-      expect(derive(JSON.stringify(['k1', server, account, externalOrderId, generation]))).toBe(key)
-      expect(derivedKey(derive, { server, account, externalOrderId, generation })).toBe(key)
-      const byPackage = (name: string): string => uuidPackage(name, KEY_NAMESPACE)
-      expect(derivedKey(byPackage, { server, account, externalOrderId, generation })).toBe(key)
-      expect(checkIdempotencyKey(key)).toBeUndefined()
-    },
-  )
+  ])('server %j, account %j, reference %j, generation %i', (server, account, reference, generation, key) => {
+    const names = { server, account, externalOrderId: reference, generation }
+    expect(derive(JSON.stringify(['k1', server, account, reference, generation]))).toBe(key)
+    expect(derivedKey(derive, names)).toBe(key)
+    expect(derivedKey((name) => uuidPackage(name, KEY_NAMESPACE), names)).toBe(key)
+    expect(checkIdempotencyKey(key)).toBeUndefined()
+  })
 
   test('the strings that are hashed never change', () => {
     const names: string[] = []
@@ -76,14 +73,11 @@ describe('slots', () => {
     ['key:k', undefined, 'k', false],
     ['key:anon:k', undefined, 'anon:k', false],
     ['anon:digest', undefined, undefined, true],
-  ])(
-    'the slot is %s for the reference %s and the key %s, and nameless: %s',
-    (slot, reference, key, nameless) => {
-      expect(slotOf(reference, key, digest)).toBe(slot)
-      expect(isNameless(slot)).toBe(nameless)
-      expect(referenceIn(slot)).toBe(reference)
-    },
-  )
+  ])('the slot is %s for the reference %s and the key %s, nameless: %s', (slot, reference, key, nameless) => {
+    expect(slotOf(reference, key, digest)).toBe(slot)
+    expect(isNameless(slot)).toBe(nameless)
+    expect(referenceIn(slot)).toBe(reference)
+  })
 
   test('the payload of a named order is not hashed for its slot', () => {
     const never = throwing('was hashed')

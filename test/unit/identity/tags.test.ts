@@ -39,11 +39,7 @@ const CHANGES: [string, unknown, string[]][] = [
   ['a field called __proto__', withProto, ['__proto__']],
   ['a field like an inherited member', { ...request, toString: 'x' }, ['toString']],
   ['metadata further down', { ...request, options: { metadata: 1 } }, ['options']],
-  [
-    'several fields, in their order',
-    { serviceId: 'svc-1', target: 'x', also: null },
-    ['also', 'quantity', 'target'],
-  ],
+  ['fields, in their order', { serviceId: 'svc-1', target: 'x', also: null }, ['also', 'quantity', 'target']],
 ]
 const SAME: [string, unknown][] = [
   ['metadata', { ...request, metadata: { externalOrderId: 'order-1', note: 'n' } }],
@@ -56,11 +52,7 @@ const SAME: [string, unknown][] = [
 
 // Pinned forever: stored records are compared by these tags.
 test('the fingerprint is a tag of 53 bits for each field, and never changes', () => {
-  expect(print(request)).toEqual({
-    quantity: '2f2jslvdjfa',
-    serviceId: '2fzvhvvobhz',
-    target: '1wogms6ikn7',
-  })
+  expect(print(request)).toEqual({ quantity: '2f2jslvdjfa', serviceId: '2fzvhvvobhz', target: '1wogms6ikn7' })
   expect(print(request, 'anon:any')).toEqual({
     quantity: 'i0d0423skx',
     serviceId: '94w7puy4d8',
@@ -69,14 +61,11 @@ test('the fingerprint is a tag of 53 bits for each field, and never changes', ()
   expect(fieldTag(SLOT, 'quantity', 100)).toBe('2f2jslvdjfa')
 })
 
-test.each(CHANGES)(
-  'fingerprint and digest depend on %s, and the field is named',
-  (_what, changed, fields) => {
-    expect(differingFields(print(request), print(changed))).toEqual(fields)
-    expect(differingFields(print(changed), print(request))).toEqual(fields)
-    expect(digest(changed)).not.toBe(digest(request))
-  },
-)
+test.each(CHANGES)('fingerprint and digest depend on %s, and name the field', (_what, changed, fields) => {
+  expect(differingFields(print(request), print(changed))).toEqual(fields)
+  expect(differingFields(print(changed), print(request))).toEqual(fields)
+  expect(digest(changed)).not.toBe(digest(request))
+})
 
 test.each(SAME)('neither fingerprint nor digest depends on %s', (_what, changed) => {
   expect(differingFields(print(request), print(changed))).toEqual([])

@@ -31,11 +31,7 @@ describe('the shapes of an error body', () => {
   const inner = { message: 'inner', code: 'IN' }
 
   test.each<[string, body: object, read: object]>([
-    [
-      'a problem type replaces a missing code',
-      { type, title: 'No funds' },
-      { code: type, message: 'No funds' },
-    ],
+    ['a type replaces a missing code', { type, title: 'No funds' }, { code: type, message: 'No funds' }],
     ['about:blank is not a code', BLANK, { message: 'Payment Required' }],
     ['a number is a code', { code: 1042 }, { code: '1042' }],
     ['a text with spaces is a message', { error: 'Not enough money' }, { message: 'Not enough money' }],
