@@ -5,13 +5,13 @@
 
 const MAX_DEPTH = 200
 
-/** Matches strings that JSON writes without escapes. Excludes all surrogates. */
-const PLAIN_TEXT = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
-
 /** Matches no surrogate pair: with the `u` flag, a pair is one character. */
 const LONE_SURROGATE = /[\ud800-\udfff]/u
 
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/
+
+/** The name of a field, and its canonical JSON. */
+export type Member = readonly [name: string, json: string]
 
 /** The message and `path` contain no values: errors are logged, and values may be private. */
 export class CanonicalJsonError extends Error {
@@ -34,8 +34,7 @@ export class CanonicalJsonError extends Error {
  * silently lost a field would be a different order
  * @param members gets the canonical JSON of each member of an object, so that nothing is written twice
  */
-export function canonicalJson(value: unknown, members?: Map<string, string>): string {
-  if (typeof value === 'string' && PLAIN_TEXT.test(value)) return `"${value}"`
+export function canonicalJson(value: unknown, members?: Member[]): string {
   const trail: Trail = { names: [], members }
   const text = write(value, 0, trail)
   if (text === undefined) throw refusal('is undefined', 0, trail)
@@ -45,7 +44,7 @@ export function canonicalJson(value: unknown, members?: Map<string, string>): st
 /** The path to the current value. Entries past the current depth are from earlier values. */
 interface Trail {
   readonly names: (string | number)[]
-  readonly members: Map<string, string> | undefined
+  readonly members: Member[] | undefined
 }
 
 function write(value: unknown, depth: number, trail: Trail): string | undefined {
@@ -68,7 +67,6 @@ function write(value: unknown, depth: number, trail: Trail): string | undefined 
 }
 
 function writeText(text: string, depth: number, trail: Trail, where = ''): string {
-  if (PLAIN_TEXT.test(text)) return `"${text}"`
   if (LONE_SURROGATE.test(text)) throw refusal(`contains a lone surrogate${where}`, depth, trail)
   return JSON.stringify(text)
 }
@@ -96,7 +94,7 @@ function writeObject(value: object, depth: number, trail: Trail): string | undef
     if (member === undefined) continue
     if (text !== '') text += ','
     text += `${writeText(name, depth + 1, trail, ' in its name')}:${member}`
-    if (depth === 0) trail.members?.set(name, member)
+    if (depth === 0) trail.members?.push([name, member])
   }
   return `{${text}}`
 }

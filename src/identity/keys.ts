@@ -5,7 +5,7 @@
  * the same derived key prevents a second charge. Give a new rule a new version tag (`k2`, …), and keep
  * the old rule. Test vectors pin the current rules.
  */
-import { canonicalJson } from './canonical.ts'
+import { canonicalJson, type Member } from './canonical.ts'
 
 /** Drawn once at random. Another value would rename all records and change all derived keys. */
 export const KEY_NAMESPACE = '84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095'
@@ -53,7 +53,9 @@ export interface DerivedKeyParts {
  * with another quantity would be charged a second time.
  */
 export function derivedKey(derive: Derive, parts: DerivedKeyParts): string {
-  return derive(canonicalJson(['k1', parts.server, parts.account, parts.externalOrderId, parts.generation]))
+  const { server, account, externalOrderId, generation } = parts
+  const names = [server, account, externalOrderId].map((name) => JSON.stringify(name))
+  return derive(`["k1",${names.join(',')},${generation}]`)
 }
 
 /** The API key is not part of the scope: open orders must be found after a key rotation. */
@@ -63,7 +65,7 @@ export function scopeOf(server: string, account?: string): string {
 
 /** Returns a UUID, so that references of any length and alphabet fit every database. */
 export function rowIdOf(derive: Derive, slot: string): string {
-  return derive(canonicalJson(['s1', slot]))
+  return derive(`["s1",${JSON.stringify(slot)}]`)
 }
 
 /**
@@ -99,12 +101,12 @@ export type Fingerprint = Readonly<Record<string, string>>
  *
  * @param slot salt of the tags: one precomputed table cannot find known values in many records
  */
-export function fingerprintOf(slot: string, members: ReadonlyMap<string, string>): Fingerprint {
+export function fingerprintOf(slot: string, members: readonly Member[]): Fingerprint {
   const salt = saltOf(slot)
-  // Has no prototype, or an assignment would lose a field called `__proto__`.
-  const tags: Record<string, string> = Object.create(null)
-  for (const [field, json] of members) if (field !== 'metadata') tags[field] = tagOf(salt, field, json)
-  return tags
+  const tags: Member[] = []
+  for (const [field, json] of members) if (field !== 'metadata') tags.push([field, tagOf(salt, field, json)])
+  // Unlike an assignment, this keeps a field called `__proto__`.
+  return Object.fromEntries(tags)
 }
 
 export function fieldTag(slot: string, field: string, value: unknown): string {
@@ -117,18 +119,18 @@ export function fieldTag(slot: string, field: string, value: unknown): string {
  */
 function tagOf(salt: string, field: string, json: string): string {
   // The toString(36) of a number above 2^31 takes ten times as long (measured).
-  return BigInt(hashOf('["t1",', salt, ',', canonicalJson(field), ',', json, ']')).toString(36)
+  return BigInt(hashOf('["t1",', salt, ',', JSON.stringify(field), ',', json, ']')).toString(36)
 }
 
 /** The slot of a nameless order is made of its tags, so it cannot be their salt. */
 function saltOf(slot: string): string {
-  return canonicalJson(isNameless(slot) ? '' : slot)
+  return JSON.stringify(isNameless(slot) ? '' : slot)
 }
 
 /** Names a nameless order after its payload. Leaves out `metadata`, too. */
-export function digestOf(derive: Derive, members: ReadonlyMap<string, string>): string {
-  const fields = [...members].filter(([field]) => field !== 'metadata')
-  return derive(`["f1",{${fields.map(([field, json]) => `${canonicalJson(field)}:${json}`).join(',')}}]`)
+export function digestOf(derive: Derive, members: readonly Member[]): string {
+  const fields = members.filter(([field]) => field !== 'metadata')
+  return derive(`["f1",{${fields.map(([field, json]) => `${JSON.stringify(field)}:${json}`).join(',')}}]`)
 }
 
 export function differingFields(a: Fingerprint, b: Fingerprint): string[] {
@@ -145,7 +147,9 @@ export function differingFields(a: Fingerprint, b: Fingerprint): string[] {
  * @param apiKey null if a proxy adds the API key
  */
 export function apiKeyTag(derive: Derive, salt: string, apiKey: string | null): string {
-  return apiKey === null ? 'none' : derive(canonicalJson(['a1', salt, apiKey])).slice(0, 8)
+  return apiKey === null
+    ? 'none'
+    : derive(`["a1",${JSON.stringify(salt)},${JSON.stringify(apiKey)}]`).slice(0, 8)
 }
 
 /** Response header in which `customer-ordering-sdk/proxy` names the API key that it adds. */

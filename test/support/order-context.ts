@@ -1,6 +1,6 @@
 import { Reporter } from '../../src/hooks.ts'
 import type { CallSettings, Connection } from '../../src/http/call.ts'
-import { canonicalJson } from '../../src/identity/canonical.ts'
+import { canonicalJson, type Member } from '../../src/identity/canonical.ts'
 import { derivedKey, fingerprintOf } from '../../src/identity/keys.ts'
 import { Lifetime } from '../../src/lifetime.ts'
 import type { Codec } from '../../src/options.ts'
@@ -90,9 +90,7 @@ export function orderContext(
 
 /** The fields of a request, and their canonical JSON. */
 export const REQUEST = { quantity: 1, serviceId: 's', target: 't' } as const
-export const MEMBERS: ReadonlyMap<string, string> = new Map(
-  Object.entries(REQUEST).map(([name, value]) => [name, JSON.stringify(value)]),
-)
+export const MEMBERS = Object.entries(REQUEST).map(([name, value]): Member => [name, JSON.stringify(value)])
 
 /** An open record of the order r1, in doubt after a call. */
 export const LEFT_OPEN: RecordContent = {

@@ -1,7 +1,7 @@
 /** One thing that a caller wants to buy once: the arguments of `create()`, read once and checked. */
 import { isObject, ownValue } from '../../defined.ts'
 import { InvalidRequestError, type Issue } from '../../errors/classes.ts'
-import { CanonicalJsonError, canonicalJson } from '../../identity/canonical.ts'
+import { CanonicalJsonError, canonicalJson, type Member } from '../../identity/canonical.ts'
 import {
   checkIdempotencyKey,
   checkReference,
@@ -44,7 +44,7 @@ const MAX_BODY_BYTES = 262_144
 export function readIntent(derive: Derive, request: CreateOrderRequest, options: IntentOptions): Intent {
   const misnamed = misnamedFields(request)
   if (misnamed.length > 0) throw invalid(misnamed)
-  const members = new Map<string, string>()
+  const members: Member[] = []
   let body: string
   try {
     body = canonicalJson(request, members)

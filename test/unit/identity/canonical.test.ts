@@ -1,6 +1,6 @@
 import { createContext, runInContext } from 'node:vm'
 import { afterEach, describe, expect, test } from 'vitest'
-import { CanonicalJsonError, canonicalJson } from '../../../src/identity/canonical.ts'
+import { CanonicalJsonError, canonicalJson, type Member } from '../../../src/identity/canonical.ts'
 import { throwing } from '../../support/calls.ts'
 
 /** The error that rejects a value. Fails the test if the value is accepted. */
@@ -119,9 +119,9 @@ describe('members', () => {
   })
 
   test('the text of each top-level member is handed out, without those that are dropped', () => {
-    const members = new Map<string, string>()
+    const members: Member[] = []
     const text = canonicalJson({ b: { d: 1, c: [2] }, a: 'x', gone: undefined }, members)
-    expect([...members]).toEqual([
+    expect(members).toEqual([
       ['a', '"x"'],
       ['b', '{"c":[2],"d":1}'],
     ])

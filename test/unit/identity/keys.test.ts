@@ -53,7 +53,7 @@ describe('derived keys', () => {
     const record = (name: string): string => String(names.push(name))
     derivedKey(record, { server: 's', account: 'a', externalOrderId: 'r', generation: 0 })
     rowIdOf(record, 'ref:r')
-    digestOf(record, new Map(Object.entries({ a: '"x"', b: '[1]', metadata: '{"c":1}' })))
+    digestOf(record, Object.entries({ a: '"x"', b: '[1]', metadata: '{"c":1}' }))
     apiKeyTag(record, 'salt', 'key')
     proxiedTag(record, 'salt', 'tag of the proxy')
     expect(names).toEqual([

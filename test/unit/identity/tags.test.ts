@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { canonicalJson } from '../../../src/identity/canonical.ts'
+import { canonicalJson, type Member } from '../../../src/identity/canonical.ts'
 import {
   apiKeyTag,
   differingFields,
@@ -20,8 +20,8 @@ const request = {
   metadata: { externalOrderId: 'order-1' },
 }
 
-function membersOf(value: unknown): Map<string, string> {
-  const members = new Map<string, string>()
+function membersOf(value: unknown): Member[] {
+  const members: Member[] = []
   canonicalJson(value, members)
   return members
 }

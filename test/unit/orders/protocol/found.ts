@@ -38,5 +38,5 @@ export const intent: Intent = {
 }
 export const changed: Intent = {
   ...intent,
-  fingerprint: fingerprintOf('ref:r1', new Map([...MEMBERS, ['quantity', '2']])),
+  fingerprint: fingerprintOf('ref:r1', [...MEMBERS, ['quantity', '2']]),
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { InvalidRequestError } from '../../../../src/errors/classes.ts'
+import type { Member } from '../../../../src/identity/canonical.ts'
 import { digestOf, fingerprintOf } from '../../../../src/identity/keys.ts'
 import { type IntentOptions, readIntent, slotOfInvalid } from '../../../../src/orders/record/intent.ts'
 import { platformRuntime } from '../../../../src/runtime.ts'
@@ -12,11 +13,11 @@ const read = (request: unknown, options: IntentOptions = {}) =>
 
 const request = { serviceId: 's', target: 't', quantity: 10, metadata: { externalOrderId: 'r1' } }
 const { metadata: _metadata, ...bare } = request
-const MEMBERS = new Map([
+const MEMBERS: readonly Member[] = [
   ['quantity', '10'],
   ['serviceId', '"s"'],
   ['target', '"t"'],
-])
+]
 
 function issuesOf(call: () => unknown): readonly string[] {
   try {
