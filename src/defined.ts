@@ -9,7 +9,8 @@ export function defined<T extends object>(fields: T): { [Name in keyof T]?: Excl
 
 /** Without a prototype, so that a missing field is not read from a polluted `Object.prototype`. */
 export function bare<T extends object>(fields: T): T {
-  return Object.assign(Object.create(null), fields)
+  // Object.create(null) would take several times the memory (measured).
+  return Object.setPrototypeOf({ ...fields }, null)
 }
 
 /** Returns undefined instead of calling a getter, which would run the caller's code. */

@@ -183,8 +183,8 @@ export function encodeRecord(
   codec: Codec | undefined,
 ): StoredRow | Promise<StoredRow> {
   const { version, createdAt, updatedAt, state } = record
-  const inColumns = { version: undefined, createdAt: undefined, updatedAt: undefined }
-  const open = textOf({ ...record, ...inColumns }).slice(0, -1)
+  const content = { ...record, version: undefined, createdAt: undefined, updatedAt: undefined }
+  const open = textOf(content).slice(0, -1)
   const layout = `,"layout":${LAYOUT}`
   const data = open + layout + sumOf(scope, id, open, layout)
   const row = { scope, id, version, open: isPending(record), state, createdAt, updatedAt, data }
