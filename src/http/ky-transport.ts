@@ -42,9 +42,8 @@ export function kyTransport(given?: typeof fetch): Transport {
         throw error
       }
     }
-    // ky does not get the headers and the body, which are in `init`: it would copy them.
+    // ky does not get the method, the headers and the body, which are in `init`: it would copy them.
     const options: Options = { ...ONE_ATTEMPT, fetch: sendOnce }
-    if (method !== 'GET') options.method = method
     // ky would read more options from a polluted `Object.prototype`.
     const sent: Promise<Response> = polluted() ? sendOnce() : ky(url, options)
     let response: Response

@@ -82,11 +82,9 @@ async function measure(): Promise<Readonly<Record<Call | Part, number>>> {
   const post = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' } }
   const bare = async (address: string, init: RequestInit = { headers }): Promise<unknown> =>
     JSON.parse(await (await fetch(address, init)).text())
-  // Calls ky as src/http/ky-transport.ts does: ky sees neither headers nor body.
+  // Calls ky as src/http/ky-transport.ts does: ky sees only the URL.
   const attempt = async (address: string, init: RequestInit = { headers }): Promise<unknown> => {
     const response = await ky(address, {
-      method: init.method ?? 'GET',
-      headers: {},
       retry: 0,
       timeout: false,
       throwHttpErrors: false,
