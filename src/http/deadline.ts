@@ -80,7 +80,8 @@ export class Deadline {
     return this.remaining() > 0 ? undefined : new Interruption('deadline')
   }
 
-  race<T>(pending: Promise<T>): Promise<T | Interruption> {
+  /** @param most milliseconds to wait, even if the deadline is later */
+  race<T>(pending: Promise<T>, most: number = Number.POSITIVE_INFINITY): Promise<T | Interruption> {
     const over = this.over()
     if (over !== undefined) {
       // Without a handler, a later rejection would end the process.
@@ -106,7 +107,7 @@ export class Deadline {
         if (left-- > 0) soon.then(watch)
         else if (this.over() !== undefined) end()
         else {
-          const cancel = this.#runtime.setTimer(end, this.remaining())
+          const cancel = this.#runtime.setTimer(end, Math.min(most, this.remaining()))
           this.signal?.addEventListener('abort', end)
           stopWatching = () => {
             cancel()

@@ -295,8 +295,8 @@ export async function fitOrder<Output>(
   known: () => SupportReference & Pick<ErrorFacts, 'attempts' | 'status' | 'requestId'>,
 ): Promise<Output> {
   const checked = parse(order)
-  const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
-  const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
+  const limit = (): Deadline => new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
+  const parsed = checked instanceof Promise ? await limit().race(checked) : checked
   if (!(parsed instanceof Interruption) && 'value' in parsed) return parsed.value
   const paid = { ...known(), charged: 'yes' } as const
   const told = (what: string): string =>

@@ -126,7 +126,7 @@ export class Journal {
     deadline: Deadline = this.#time(STORE_TIMEOUT),
   ): Promise<JournalRecord | 'forgotten' | Unusable> {
     const decoding = decodeRow(row, this.#codec)
-    const decoded = this.#codec === undefined ? await decoding : await this.#bounded(decoding, deadline)
+    const decoded = this.#codec === undefined ? await decoding : await deadline.race(decoding, STORE_TIMEOUT)
     return decoded instanceof Interruption ? 'unanswered' : decoded
   }
 
@@ -145,7 +145,7 @@ export class Journal {
     let row: StoredRow | Interruption
     try {
       const encoded = encodeRecord(this.scope, found.id, record, this.#codec)
-      row = encoded instanceof Promise ? await this.#bounded(encoded, codecTime) : encoded
+      row = encoded instanceof Promise ? await codecTime.race(encoded, STORE_TIMEOUT) : encoded
       if (row instanceof Interruption) throw new TypeError('codec.encrypt() did not finish in time')
     } catch (cause) {
       return { result: 'doubt', repair: 'Repair the codec, which did not encrypt the record,', cause }
@@ -279,7 +279,7 @@ export class Journal {
     // store, the call's time is over.
     const isLonger = deadline.remaining() > STORE_TIMEOUT
     try {
-      const result = await this.#bounded(Promise.resolve(operation()), deadline)
+      const result = await deadline.race(Promise.resolve(operation()), STORE_TIMEOUT)
       if (!(result instanceof Interruption) || !isLonger || deadline.over() !== undefined) return result
     } catch (cause) {
       failure = cause
@@ -296,7 +296,7 @@ export class Journal {
       const { store } = this
       const put = base === undefined ? store.insert(row) : store.update(row, base.version)
       const pending = Promise.resolve<boolean | InsertResult>(put)
-      applied = await this.#bounded(pending, deadline)
+      applied = await deadline.race(pending, STORE_TIMEOUT)
       if (applied instanceof Interruption) {
         // The store may still confirm the write, so wait briefly after the call's end.
         grace = this.#time(GRACE)
@@ -321,10 +321,6 @@ export class Journal {
     // statement that was applied, and report that the repetition was rejected.
     const refused = !unread && failure instanceof StoreError && failure.applied === false
     return { result: refused ? 'refused' : 'doubt', cause: failure, repair: 'Repair the store' }
-  }
-
-  #bounded<T>(pending: Promise<T>, deadline: Deadline): Promise<T | Interruption> {
-    return this.#time(Math.min(STORE_TIMEOUT, deadline.remaining()), deadline.signal).race(pending)
   }
 
   #time(milliseconds: number, signal?: AbortSignal): Deadline {
