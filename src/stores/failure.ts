@@ -62,7 +62,10 @@ function matches(code: string, known: string): boolean {
 export function plainError(error: unknown, code: string): Error & { readonly code: string } {
   const name = error instanceof Error ? error.name : 'Error'
   // An assignment of `name` throws if a program has frozen `Error.prototype`.
-  return Object.defineProperty(Object.assign(new Error(code), { code }), 'name', { value: name, enumerable: true })
+  return Object.defineProperty(Object.assign(new Error(code), { code }), 'name', {
+    value: name,
+    enumerable: true,
+  })
 }
 
 /** The property `code` of an error, or else its name. */

@@ -16,7 +16,9 @@ import type { Found, FoundRecord } from '../record/journal.ts'
 import { isPending, type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
 import { proveCreated } from '../sending/send.ts'
 import { type AttentionReason, failureOf, outcomeOf, type RecoveryOutcome } from './recovery-outcome.ts'
-import { type ListedOrder, type ScanOptions, scanOrders } from './scan.ts'
+import { type ListedOrder, scanOrders } from './scan.ts'
+
+const { operation: RECOVER } = SENDING.recover
 
 /** A record whose request is not safe to send. */
 export interface Lookup {
@@ -71,14 +73,13 @@ function readable(body: unknown, asked: Asked | undefined): Checked<Order> {
 
 export async function lookUpById(
   context: OrderContext,
-  operation: string,
   found: FoundRecord,
   settings: CallSettings,
 ): Promise<RecoveryOutcome> {
   const orderId = found.record.order?.id ?? ''
   try {
     const once = { ...settings, maxRetries: 0 }
-    const { value: order } = await readOrder(context, operation, orderId, 'yes', once, found.record)
+    const { value: order } = await readOrder(context, RECOVER, orderId, 'yes', once, found.record)
     const { record } = await proveCreated(context, found, { orderId: order.id, order }, storeTime(context))
     return outcomeOf(record, { order })
   } catch (error) {
@@ -101,15 +102,7 @@ export async function findListed(
   const { cuts } = context.journal.shared
   const { operation } = SENDING.create
   // Another call may have bought the order since the record was read.
-  const names = recordFacts(record)
-  const scan = {
-    operation,
-    settings,
-    charged: 'unknown',
-    names,
-    isStrict: true,
-    checkOpen: () => {},
-  } as const
+  const scan = { operation, settings, charged: 'unknown', record } as const
   dropOldCuts(context)
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     let pages = 0
@@ -145,10 +138,11 @@ export async function* lookUp(
   context: OrderContext,
   lookups: readonly Lookup[],
   reachable: boolean,
-  options: Pick<ScanOptions, 'operation' | 'settings' | 'checkOpen'>,
+  settings: CallSettings,
 ): AsyncGenerator<RecoveryOutcome, void, undefined> {
-  const { journal, connection } = context
+  const { journal, connection, lifetime } = context
   const { runtime, reporter } = connection
+  const scan = { operation: RECOVER, settings, charged: 'unknown' } as const
   // Kept in memory, because writing a record could make a concurrent call's write fail.
   const { cuts } = journal.shared
   dropOldCuts(context)
@@ -169,7 +163,7 @@ export async function* lookUp(
     for (let sweep = 0; looked && sweep < SWEEPS && wanted.size > 0; sweep++) {
       let pages = 0
       let rows = 0
-      for await (const page of scanOrders(context, { ...options, charged: 'unknown', sourceSystem })) {
+      for await (const page of scanOrders(context, { ...scan, sourceSystem })) {
         rows += page.length
         for (const listed of page) {
           const { externalOrderId = '' } = listed
@@ -205,7 +199,7 @@ export async function* lookUp(
   } catch (caught) {
     error = failureOf(caught)
     // Stop here if the read failed because the client was closed.
-    options.checkOpen()
+    lifetime.check('unknown')
     const { code, status } = error
     looked =
       code !== 'connection' &&
@@ -214,7 +208,7 @@ export async function* lookUp(
   }
   let isReadable = true
   for (const { found, reason, error: told } of lookups) {
-    options.checkOpen()
+    lifetime.check('unknown')
     const { id, record: before } = found
     const { externalOrderId } = before
     const isCut = cutIds.has(id)

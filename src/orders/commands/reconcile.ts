@@ -73,7 +73,7 @@ export async function* reconcile<Output>(
   }
   index.seal()
   const reported = new Set<string>()
-  const scan = { operation: OPERATION, settings, charged: undefined, sourceSystem, checkOpen }
+  const scan = { operation: OPERATION, settings, charged: undefined, sourceSystem }
   for (let sweep = 0; sweep < SWEEPS && (sweep === 0 || index.unmarked().next().done !== true); sweep++) {
     for await (const page of scanOrders(context, scan)) {
       for (const listed of page) {

@@ -34,7 +34,6 @@ export async function* recover<Output>(
   const { lifetime, connection, defaults } = context
   const settings = callSettings(defaults, call)
   const { runtime } = connection
-  const checkOpen = (): void => lifetime.check('unknown')
   const { ids, unusable } = await pendingRecords(context, settings)
   for (const outcome of unusable) yield await report(context, outcome, settings)
   const lookups: Lookup[] = []
@@ -42,7 +41,7 @@ export async function* recover<Output>(
   const controller = new AbortController()
   const { signal } = controller
   const recoverRow = async (rowId: string): Promise<RecoveryOutcome<Output> | undefined> => {
-    checkOpen()
+    lifetime.check('unknown')
     const callId = runtime.randomId()
     const own = { command: 'recover', intent: undefined, unlistedVersion: undefined } as const
     const deadline = new Deadline(runtime, settings.totalTimeout, signal)
@@ -81,8 +80,7 @@ export async function* recover<Output>(
     stop: () => controller.abort(settings.signal?.reason),
   })
   for await (const outcome of outcomes) if (outcome !== undefined) yield outcome
-  const how = { operation: OPERATION, settings, checkOpen }
-  for await (const looked of lookUp(context, lookups, failures < MAX_FAILURES, how)) {
+  for await (const looked of lookUp(context, lookups, failures < MAX_FAILURES, settings)) {
     if (settings.signal?.aborted === true) throw aborted(settings.signal)
     yield await report(context, looked, settings)
   }
@@ -166,7 +164,7 @@ async function ruledOutcome(
     case 'in_progress':
       return { outcome: 'in_progress', record: publicRecord(record) }
     case 'read':
-      return await lookUpById(context, OPERATION, found, settings)
+      return await lookUpById(context, found, settings)
     case 'look_up':
       return { found, reason: step.because === 'held' ? (record.hold ?? 'aborted') : step.because }
     case 'refuse':

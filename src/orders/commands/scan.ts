@@ -2,7 +2,7 @@
 import { defined, isObject, ownValue } from '../../defined.ts'
 import type { CallSettings, Endpoint } from '../../http/call.ts'
 import { queryString } from '../../http/path.ts'
-import { READ_PAGE, type ReadCall, read } from '../../http/request.ts'
+import { READ_PAGE, read } from '../../http/request.ts'
 import { DEFAULT_LIMIT } from '../../lists/prefetch.ts'
 import { Progress, saysEnd } from '../../lists/walk.ts'
 import { checkNow, wrong } from '../../schemas/check.ts'
@@ -10,6 +10,7 @@ import { envelopeOf } from '../../schemas/list.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { type Echo, echoOf } from '../protocol/outcome.ts'
 import { ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import { type JournalRecord, recordFacts } from '../record/record.ts'
 
 export interface ListedOrder extends Echo {
   readonly id: string
@@ -18,18 +19,14 @@ export interface ListedOrder extends Echo {
   readonly order?: Order
 }
 
-export interface ScanOptions {
+interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
   /** What the error of a read reports about the wallet. */
   readonly charged: 'unknown' | undefined
-  /** The order that is searched for, if it is one. */
-  readonly names?: ReadCall<unknown>['names']
   readonly sourceSystem?: string | undefined
-  /** True to refuse a list with rows that cannot be read. */
-  readonly isStrict?: boolean
-  /** Called before each page. Throws once the client is closed. */
-  readonly checkOpen: () => void
+  /** The order of a create(), which refuses unreadable rows, and completes even if the client is closed. */
+  readonly record?: JournalRecord
 }
 
 const MOST_OVERLAP = 10
@@ -41,7 +38,7 @@ const MOST_OVERLAP = 10
  */
 export async function* scanOrders(
   context: OrderContext,
-  { operation, settings, charged, names = {}, sourceSystem, isStrict, checkOpen }: ScanOptions,
+  { operation, settings, charged, sourceSystem, record }: ScanOptions,
 ): AsyncGenerator<readonly ListedOrder[], void, undefined> {
   const endpoint: Endpoint = { operation, method: 'GET', permission: 'orders:read' }
   const limit = DEFAULT_LIMIT
@@ -51,7 +48,7 @@ export async function* scanOrders(
   let frontier = 0
   let isWhole = false
   while (true) {
-    checkOpen()
+    if (record === undefined) context.lifetime.check('unknown')
     const { value, info } = await read(context.connection, {
       ...READ_PAGE,
       endpoint,
@@ -59,10 +56,10 @@ export async function* scanOrders(
       query: queryString({ limit, offset, sourceSystem }),
       settings,
       charged,
-      names,
+      names: recordFacts(record),
       parse: (body) => {
         const found = envelopeOf(body, 'id', context.listEnvelope)
-        const isBad = isStrict && 'value' in found && !found.value.items.every(readRow)
+        const isBad = record !== undefined && 'value' in found && !found.value.items.every(readRow)
         return isBad ? wrong('has a row without an id that is a string') : found
       },
     })

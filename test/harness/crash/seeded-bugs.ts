@@ -354,12 +354,12 @@ const BUGS = {
         for (let sweep = 0; sweep < 20; sweep++) yield* original(context, options)
       }),
     'recovery reads an order a hundred times over': () =>
-      around(lookUpById, async (original, context, operation, found, settings) => {
+      around(lookUpById, async (original, context, found, settings) => {
         const once = { ...settings, maxRetries: 0 }
         const id = found.record.order?.id ?? ''
         for (let time = 1; time < 100; time++)
-          await readOrder(context, operation, id, 'yes', once, found.record).catch(() => {})
-        return await original(context, operation, found, settings)
+          await readOrder(context, 'orders.recover', id, 'yes', once, found.record).catch(() => {})
+        return await original(context, found, settings)
       }),
     'recovery sends an order without the headers of its call': () =>
       around(send, (original, context, job, claimed) => {
