@@ -7,7 +7,7 @@ import type { Runtime } from '../runtime.ts'
 import { type AttemptResult, answerOf, type Send } from './attempt.ts'
 import { type Deadline, Interruption } from './deadline.ts'
 import { requestIdOf } from './redact.ts'
-import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
+import { type Counts, decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
 
 export interface Endpoint {
   /** Client method that calls the endpoint, such as `orders.create`, for messages and events. */
@@ -100,8 +100,7 @@ export interface Call<T> extends CallRequest {
 
 export interface Trail {
   attempts: number
-  /** Number of retries that counted against `maxRetries`. */
-  retries: number
+  counts: Counts
   last: AttemptResult | undefined
   /** Milliseconds that the last response asked the client to wait. */
   retryAfter: number | undefined
@@ -114,7 +113,7 @@ export interface Trail {
 export function noTrail(cutByDeadline: boolean): Trail {
   return {
     attempts: 0,
-    retries: 0,
+    counts: noCounts,
     last: undefined,
     retryAfter: undefined,
     cutByDeadline,
@@ -140,7 +139,6 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
   const { runtime, reporter, credentials } = connection
   const { deadline, settings } = call
   const trail = noTrail(false)
-  let counts = noCounts
   let refreshed = false
   for (;;) {
     const over = deadline.over()
@@ -214,15 +212,14 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
 
     const decision = decide({
       pace: judgement.pace,
-      counts,
+      counts: trail.counts,
       maxRetries: settings.maxRetries,
       retryAfter,
       remaining: deadline.remaining(),
       random: runtime.random(),
     })
     if ('stop' in decision) return { end: decision.stop, error: judgement.error, trail }
-    counts = decision.counts
-    trail.retries = counts.retries
+    trail.counts = decision.counts
     if (event !== undefined)
       reporter.retry({
         ...event,

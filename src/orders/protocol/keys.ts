@@ -6,7 +6,7 @@ import { CLOCK_SKEW } from '../../http/deadline.ts'
 import { apiKeyTag, derivedKey, isNameless, isProxied, proxiedTag } from '../../identity/keys.ts'
 import type { Job, OrderContext } from '../record/context.ts'
 import type { Intent } from '../record/intent.ts'
-import { isPending, type JournalRecord, type KeyOrigin, type RecordContent } from '../record/record.ts'
+import { isPending, type JournalRecord, type RecordContent } from '../record/record.ts'
 
 /** Like {@link CLOCK_SKEW}, for a person's decision, which must hold under any clock that anybody has. */
 export const PERSON_SKEW: number = 5 * 60 * 1000
@@ -72,12 +72,7 @@ export function isFromFuture(
 }
 
 /** A key of an order. `firstSentAt` is undefined if the key was never sent. */
-export interface Key {
-  readonly key: string
-  readonly origin: KeyOrigin
-  readonly generation: number
-  readonly firstSentAt?: number | undefined
-}
+export type Key = Pick<RecordContent, 'key' | 'origin' | 'generation' | 'firstSentAt'>
 
 /** Which key a refused order is sent under. Undefined if none may be: a caller's key never changes. */
 export function startOf(

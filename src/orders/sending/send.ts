@@ -67,7 +67,7 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
     const { mine, verdict, outcome, ending, unused, taggedFor } = tried
     const { trail } = ending
     attempts += trail.attempts
-    retriesLeft -= trail.retries + 1
+    retriesLeft -= trail.counts.retries + 1
     const sent = { end: 'sent', outcome, ending, attempts, remembered: false, replayed: undefined } as const
     // Before the order may move on: whatever came after the proof, another key would buy again.
     if (verdict.shows === 'charge') {

@@ -147,7 +147,7 @@ describe('how a call ends', () => {
       let asked = 0
       const credentials: Credentials = { rotates: true, get: () => `k${++asked}` }
       const { ending, requests } = run([answer(200)], { settings: changes, credentials })
-      expect(await ending).toMatchObject({ end, trail: { attempts: 0, retries: 0 } })
+      expect(await ending).toMatchObject({ end, trail: { attempts: 0, counts: { retries: 0 } } })
       expect([asked, requests]).toEqual([0, []])
     }
   })
@@ -287,7 +287,7 @@ test.each([
     hooks: { onRequest: ({ operation }) => void asked.push(operation) },
     call: { beforeSend: async () => finish(controller, runtime).then(() => end === 'deadline') },
   })
-  const trail = { attempts: 0, retries: 0, cutByDeadline: false, last: undefined }
+  const trail = { attempts: 0, counts: { retries: 0 }, cutByDeadline: false, last: undefined }
   expect(await performed.ending).toMatchObject({ end, trail })
   expect([performed.requests, asked]).toEqual([[], []])
 })
