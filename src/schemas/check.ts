@@ -70,20 +70,8 @@ const STANDARD_PROPERTIES: ReadonlySet<PropertyKey> = new Set([
   ...['valueOf', '__proto__', '__defineGetter__', '__defineSetter__', '__lookupGetter__', '__lookupSetter__'],
 ])
 
-let known: boolean | undefined
-const forget = (): void => {
-  known = undefined
-}
-const soon: Promise<void> = /* @__PURE__ */ Promise.resolve()
-
-/** The result is cached until the next microtask, so that all rows of a page share one check. */
 export function polluted(): boolean {
-  if (known === undefined) {
-    known = false
-    for (const name of Reflect.ownKeys(Object.prototype)) known ||= !STANDARD_PROPERTIES.has(name)
-    soon.then(forget)
-  }
-  return known
+  return Reflect.ownKeys(Object.prototype).some((name) => !STANDARD_PROPERTIES.has(name))
 }
 
 /** Returns a copy without inherited properties, which could be mistaken for fields of the data. */
