@@ -60,8 +60,9 @@ export async function createOrder<Output>(
   let deadline = new Deadline(runtime, settings.totalTimeout, undefined)
   let intent: Intent
   try {
-    const { idempotencyKey, allowDuplicate, ...call } = readArguments.create(options)
-    settings = callSettings(defaults, call)
+    const read = readArguments.create(options)
+    const { idempotencyKey, allowDuplicate } = read
+    settings = callSettings(defaults, read)
     deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
     const duplicateKey = allowDuplicate === true ? runtime.randomId() : undefined
     const keyIsUndefined = idempotencyKey === undefined && Object.hasOwn(Object(options), 'idempotencyKey')
