@@ -2,7 +2,6 @@
 import { bare, defined } from '../defined.ts'
 import type { Charged, ErrorFacts, Issue } from '../errors/classes.ts'
 import { statusRow } from '../errors/statuses.ts'
-import type { SettledEvent } from '../hooks.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { type Checked, parseJson, wrong } from '../schemas/check.ts'
 import { type AttemptResult, answerOf } from './attempt.ts'
@@ -72,13 +71,10 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
   })
   const { trail } = ending
   const durationMs = deadline.elapsed()
-  const report = (
-    ok: boolean,
-    facts: { [Name in 'code' | 'status' | 'charged']?: SettledEvent[Name] | undefined },
-  ) => {
+  const report = (ok: boolean, facts: Pick<ErrorFacts, 'status' | 'charged'>, code?: string) => {
     if (!reporter.watched) return
     const { operation, method } = endpoint
-    const told = defined({ idempotencyKey, ...facts })
+    const told = defined({ idempotencyKey, code, ...facts })
     reporter.settled({ callId, operation, method, path, attempts: trail.attempts, durationMs, ok, ...told })
   }
   if (ending.end === 'steered') {
@@ -91,7 +87,7 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
   }
   const charged = call.charged !== undefined && unsent && endpoint.method !== 'GET' ? 'no' : call.charged
   const error = errorOf(ending, { ...contextOf(call, charged), reason: settings.signal?.reason })
-  report(false, { code: error.code, status: error.status, charged })
+  report(false, { status: error.status, charged }, error.code)
   throw error
 }
 

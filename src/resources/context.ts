@@ -1,19 +1,16 @@
 import type { RequestOptions } from '../call-options.ts'
-import type { CallSettings, Connection, Endpoint } from '../http/call.ts'
+import type { Endpoint } from '../http/call.ts'
 import { READ_ITEM, read } from '../http/request.ts'
 import type { Lifetime } from '../lifetime.ts'
 import type { Schemas } from '../options.ts'
 import { attachInfo } from '../response-info.ts'
-import type { ListEnvelope } from '../schemas/list.ts'
 import type { Parse } from '../schemas/shape.ts'
 import { callSettings, readArguments } from '../settings/arguments.ts'
+import type { Settings } from '../settings/resolve.ts'
 
-export interface ResourceContext {
-  readonly connection: Connection
+export interface ResourceContext
+  extends Pick<Settings<Schemas>, 'connection' | 'defaults' | 'schemas' | 'listEnvelope'> {
   readonly lifetime: Lifetime
-  readonly defaults: CallSettings
-  readonly schemas: Schemas
-  readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 
 export async function retrieve<T>(

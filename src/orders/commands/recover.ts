@@ -18,7 +18,6 @@ import { fitOrder } from './create.ts'
 import { type Lookup, lookUp, lookUpById, storeTime } from './look-up.ts'
 import { failureOf, outcomeOf, type RecoveryOutcome, unusableOutcome } from './recovery-outcome.ts'
 
-const { operation: OPERATION } = SENDING.recover
 /** After this many failures in a row that would meet every order, no more are sent. */
 const MAX_FAILURES = 3
 const COMMON_FAILURES = ['connection', 'timeout', 'rate_limit', 'authentication']
@@ -212,7 +211,7 @@ async function report<Output>(
   else
     try {
       const known = { ...names, orderId: outcome.order.id }
-      const order = await fitOrder(context, outcome.order, OPERATION, settings, () => known)
+      const order = await fitOrder(context, outcome.order, SENDING.recover.operation, settings, () => known)
       told = { outcome: 'created', record, order }
     } catch (error) {
       told = { outcome: 'created', record, reason: 'unreadable', error: failureOf(error) }

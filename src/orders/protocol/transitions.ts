@@ -41,9 +41,7 @@ export function claim(
   const { slot, fingerprint, body, externalOrderId } = payload
   const own = record?.claim === id
   const isSameKey = record?.key === key.key
-  const { othersUntil = 0, busyUntil = 0 } = record ?? {}
-  // A call whose claim is taken over does not notice this, and may send until its claim ends.
-  const others = own ? othersUntil : Math.max(othersUntil, busyUntil)
+  const others = record === undefined ? 0 : othersEnd(record, id)
   const highest = Math.max(record?.highest ?? 0, record?.generation ?? 0)
   const left = isSameKey ? record : firstKey(record, key)
   return {
@@ -72,6 +70,11 @@ export function claim(
     // Forget a call only once no two clocks can differ about its end: its own may be slow, and this one fast.
     othersUntil: others > 0 && others + 2 * PERSON_SKEW > now ? others : undefined,
   }
+}
+
+/** A call whose claim is taken over does not notice this: until then, it may send and return the order. */
+function othersEnd({ claim, othersUntil = 0, busyUntil = 0 }: RecordContent, id: string): number {
+  return claim === id ? othersUntil : Math.max(othersUntil, busyUntil)
 }
 
 type FirstKey = Pick<RecordContent, 'firstKeySentAt' | 'firstRejection'>
@@ -121,9 +124,8 @@ export function prove(
   { sent, order, orderId, attempts = 0 }: Proof,
   id: string,
 ): RecordContent {
-  const { slot, externalOrderId, order: known, othersUntil = 0, busyUntil = 0 } = newest
-  // Another call that has the record by now may return the order, too.
-  const others = newest.claim === id ? othersUntil : Math.max(othersUntil, busyUntil)
+  const { slot, externalOrderId, order: known } = newest
+  const others = othersEnd(newest, id)
   // The order exists under the key that this call sent, even if another call has changed the key.
   const { key, origin, generation, fingerprint, body, apiKeyTag, firstSentAt } = sent ?? newest
   return {
