@@ -177,7 +177,7 @@ async function attemptsUnder(
     }
     // The order of a response is stored, so redact API keys in it first.
     const isAnswer = result.kind === 'answer'
-    const clean = isAnswer ? { ...result, text: redact(result.text, secrets, LIKE_A_KEY) } : result
+    const clean = isAnswer ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result
     outcome = bare(classify(clean, claimed))
     unused &&= !mayHaveProcessed(outcome.kind) && !connection.mayResend
     before = verdict
