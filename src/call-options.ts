@@ -59,7 +59,7 @@ export interface CreateManyProgress {
   readonly completed: number
   /** Placed rows that `replayed` does not count. */
   readonly created: number
-  /** Rows whose order existed before, or may have been sent by an earlier call. */
+  /** Rows whose order existed before, as far as is known: their `replayed` is true. */
   readonly replayed: number
   /** Rows that failed. */
   readonly failed: number

@@ -16,8 +16,8 @@ export interface ResponseInfo {
   /** Orders: Idempotency-Key of the order. */
   readonly idempotencyKey?: string
   /**
-   * Orders: true if the order existed before this call, or an earlier call may have sent it; false if this
-   * call created it; absent if that is unknown.
+   * Orders: true if the order existed before this call, as far as is known; false if this call created it;
+   * absent if that is unknown.
    */
   readonly replayed?: boolean
   /** Orders: ids to quote to the service's support. */

@@ -119,11 +119,11 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         : undefined,
     async *run({ client, flags, signal, name }) {
       const order = orderOf({ flags, name })
-      const [before] = await client.orders.remembered(order)
+      const isNew = flags.key === undefined && (await client.orders.remembered(order)).length === 0
       const record = await client.orders
         .resolve(order, resolutionOf(flags), { signal })
         .catch((error: unknown) => withTime(error, client, order))
-      yield { value: record, cells: cellsOf(record), note: before === undefined ? ADOPTED : undefined }
+      yield { value: record, cells: cellsOf(record), note: isNew ? ADOPTED : undefined }
     },
   },
   forget: {

@@ -103,15 +103,16 @@ function checked(address: string): string {
 
 /** All that could show a password of the address: drivers repeat parts of it in their errors. */
 export function secretsIn(address: string): string[] {
-  const [, scheme, login = ''] = /^([^/]*):\/\/(.*)@/s.exec(address) ?? []
+  const [, scheme, rest = '', login = ''] = /^([^/]*):\/\/((.*)@.*)/s.exec(address) ?? []
+  const query = /\?(.*)/s.exec(address)?.[1] ?? ''
   const values = [
     login.slice(login.indexOf(':') + 1),
-    ...new URLSearchParams(/\?([^#]*)/.exec(address)?.[1]).values(),
+    ...query.split(/[&#]/).map((part) => part.replace(/.*?=/, '')),
   ]
   // A user `postgres` is no secret, and hiding it would hide the scheme.
-  return [login, ...values]
+  return [rest, login, ...values]
     .filter((value) => value !== '' && value !== scheme)
-    .flatMap((value) => [value, decoded(value)])
+    .flatMap((value) => [value, decoded(value), decoded(value.replaceAll('+', ' '))])
 }
 
 function decoded(text: string): string {
@@ -126,7 +127,7 @@ function decoded(text: string): string {
 export function storeName(address: string): string {
   const { protocol, host, pathname } = (/:\/\//.test(address) && URL.parse(address)) || {}
   if (host !== undefined) return `${protocol}//${host}${pathname}`
-  return address.replace(/(:\/\/)(?:.*@)?([^?#]*).*/s, '$1$2')
+  return address.replace(/(:\/\/).*/s, '$1…')
 }
 
 const scopesIn = (table: string): string => `SELECT DISTINCT scope FROM ${table} ORDER BY scope`

@@ -115,7 +115,7 @@ export function askBy(
 
 /** Does not hide short secrets by themselves, because ordinary words may contain them. */
 export function hide(text: string, secrets: Iterable<string>): string {
-  return redact(text.replace(/([a-z][a-z\d+.-]*:\/\/)[^\s"]*@/gi, '$1'), secrets, LIKE_A_KEY / 4)
+  return redact(text, secrets, LIKE_A_KEY / 4).replace(/([a-z][a-z\d+.-]*:\/\/)[^\s"]*@/gi, '$1')
 }
 
 /**

@@ -26,8 +26,8 @@ export interface CreateManySuccess<Output> {
   /** The order, new or remembered. */
   readonly order: Output
   /**
-   * True if the order existed before this row was placed, or an earlier call may have sent it; false if this
-   * row created it; undefined if that is unknown.
+   * True if the order existed before this row was placed, as far as is known; false if this row created
+   * it; undefined if that is unknown.
    */
   readonly replayed: boolean | undefined
   /** The wallet was charged, during this run or before it. */
@@ -116,7 +116,7 @@ function isKeyed(row: CreateManyRow): row is Exclude<CreateManyRow, CreateOrderR
 export interface CreateManySummary {
   /** Number of placed rows that `replayed` does not count. */
   readonly created: number
-  /** Number of rows whose order existed before, or may have been sent by an earlier call. */
+  /** Number of rows whose order existed before, as far as is known. */
   readonly replayed: number
   /** Number of rows that failed: the length of `failures`. */
   readonly failed: number

@@ -161,14 +161,19 @@ async function recordOf(
   { id, externalOrderId = '' }: ListedOrder,
   missed: Missed,
 ): Promise<{ readonly position: number | undefined; readonly record: JournalRecord } | undefined> {
+  let other: { readonly position: number; readonly record: JournalRecord } | undefined
   for (const name of [`id ${id}`, `reference ${externalOrderId}`]) {
     for (const position of index.named(name)) {
       if (index.is(position, 'matched')) continue
       const record = await load(context, index.rowIdOf(position), missed)
       if (record === undefined) continue
       const fits = record.order?.id === undefined ? nameOf(record) === name : record.order.id === id
-      if (fits) return { position, record }
+      if (fits && (externalOrderId || record.externalOrderId) === record.externalOrderId)
+        return { position, record }
+      // Of two references with one order, the one that the service shows is right.
+      if (fits) other ??= { position, record }
     }
+    if (other !== undefined) return other
   }
   if (checkReference(externalOrderId)) return undefined
   // A call may have placed the order after the index was made.

@@ -62,13 +62,14 @@ export async function* recover<Output>(
       if (step === undefined || known === undefined) throw error
     }
     if (step === undefined) return undefined
+    if ('found' in step) {
+      lookups.push(step)
+      if (step.sent !== undefined && failures < MAX_FAILURES) failures = 0
+      return undefined
+    }
     const { error, order } = step
     if (COMMON_FAILURES.includes(error?.code ?? '')) failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
-    if ('found' in step) {
-      lookups.push(step)
-      return undefined
-    }
     return await report(context, step, settings, callId, deadline.elapsed())
   }
   const outcomes = concurrently(ids, {
@@ -79,9 +80,9 @@ export async function* recover<Output>(
     stop: () => controller.abort(settings.signal?.reason),
   })
   for await (const outcome of outcomes) if (outcome !== undefined) yield outcome
-  for await (const looked of lookUp(context, lookups, failures < MAX_FAILURES, settings)) {
+  for await (const [looked, sent] of lookUp(context, lookups, failures < MAX_FAILURES, settings)) {
     if (settings.signal?.aborted === true) throw aborted(settings.signal)
-    yield await report(context, looked, settings)
+    yield await report(context, looked, settings, sent?.callId, sent?.durationMs)
   }
   context.journal.pruneHourly('recover')
 }
@@ -138,11 +139,13 @@ export async function recoverOne(
       const isStale = isPending(record) && !mayAttempt(record.firstSentAt, timingOf(context, job))
       if (isUnsent && isStale) return await recoverOne(context, job)
       const told = sentOutcome(driven, job)
-      // After a refusal, the rules look the order up, too: the list may show that it was bought before.
-      const next = isPending(record) && record.hold !== undefined ? await recoverOne(context, job) : undefined
-      return next !== undefined && 'found' in next
-        ? { ...next, ...defined({ error: told.error }) }
-        : (next ?? told)
+      if (!isPending(record) || record.hold === undefined) return told
+      // The list may show that the order was bought before the refusal. Only a read: another call may have
+      // ended the hold meanwhile, and the rules could send the order again.
+      const found = await context.journal.newest(job.rowId, storeTime(context))
+      if (found?.record?.hold === undefined) return told
+      const sent = { error: told.error, callId: job.callId, durationMs: job.deadline.elapsed() }
+      return { found: { ...found, record: found.record }, reason: found.record.hold, sent }
     }
   }
 }

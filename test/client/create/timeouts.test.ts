@@ -51,10 +51,19 @@ it('the attempt timeout and the total timeout cover the body', async (lab) => {
 })
 
 it("a caller's schema has only the time that the call has left", async (lab) => {
-  const validate = () => new Promise<never>(() => {})
-  const schemas = { order: { '~standard': { version: 1, vendor: 'test', validate } } } as const
+  const taking = (ms: number) => {
+    const validate = (value: unknown) =>
+      new Promise<{ value: unknown }>((resolve) => lab.runtime.setTimer(() => resolve({ value }), ms))
+    return lab.client({
+      schemas: { order: { '~standard': { version: 1, vendor: 'test', validate } } },
+      totalTimeout: 10_000,
+    })
+  }
   lab.fault({ type: 'delay', ms: 8000, when: 'after' })
-  await fails(lab, create(lab.client({ schemas, totalTimeout: 10_000 })), 10_000, { charged: 'yes' })
+  await fails(lab, create(taking(3000)), 10_000, { charged: 'yes' })
+  // A paid order is not lost by a short check at the end of the time.
+  lab.fault({ type: 'delay', ms: 9999, when: 'after' })
+  await taking(100).orders.create(order('r2'))
 })
 
 it('the attempt timeout is 30 seconds, or the value of the client or the call', async (lab) => {

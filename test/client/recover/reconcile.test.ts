@@ -1,6 +1,7 @@
 import type { Reconciled, ReconcileParams } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { expect, test } from 'vitest'
+import { MemoryStore } from '../../../src/stores/memory.ts'
 import { all } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
@@ -111,6 +112,28 @@ it('reconcile() reports a record whose order belongs to another reference', asyn
   const { id: orderId } = await lab.create()
   await lab.orders.resolve({ externalOrderId: 'typo' }, { as: 'created', orderId })
   expect(await kinds(lab)).toEqual(['matched r1', 'only_local typo'])
+})
+
+it('reconcile() matches the one of two references that the list shows', async (lab) => {
+  const { id: orderId } = lab.sandbox.addOrder({ metadata: { externalOrderId: 'right' } })
+  for (const externalOrderId of ['wrong', 'right'])
+    await lab.orders.resolve({ externalOrderId }, { as: 'created', orderId, despite: ['externalOrderId'] })
+  expect(await kinds(lab)).toEqual(['matched right', 'only_local wrong'])
+})
+
+it('reconcile() does not report the key of an order that has a reference, too', async () => {
+  const key = { idempotencyKey: 'old-key' }
+  for (const isAdoptedFirst of [true, false]) {
+    const lab = new Lab({ preset: 'minimal-answers' })
+    const { id: orderId } = await lab
+      .client({ store: new MemoryStore() })
+      .orders.create(anonymousOrder(), key)
+    const adopt = () => lab.orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId })
+    if (isAdoptedFirst) await adopt()
+    expect((await lab.orders.create(anonymousOrder(), key)).id).toBe(orderId)
+    if (!isAdoptedFirst) await adopt()
+    expect(await bareKinds(lab)).toEqual(['matched'])
+  }
 })
 
 it('reconcile() never matches by amount, time or target', async () => {

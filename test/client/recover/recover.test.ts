@@ -3,6 +3,8 @@ import {
   type OrderRecord,
   type RecoverOptions,
   type RecoveryOutcome,
+  type RequestEvent,
+  type SettledEvent,
 } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
@@ -377,7 +379,20 @@ describe('recover() past the point where repeating is safe only looks', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('recover() finds a bought order in the list that the service refuses meanwhile', async () => {
+  it('recover() tells why the service refused an order if the list cannot be read, and ends its call', async () => {
+    const lab = new Lab({ balance: 2500, preset: 'balance-before-key' })
+    await lab.doubted('commitThenDrop')
+    const calls: string[] = []
+    const onRequest = ({ method, callId }: RequestEvent) => void (method === 'POST' && calls.push(callId))
+    const hooks = { onRequest, onSettled: ({ callId }: SettledEvent) => void calls.push(callId) }
+    const { orders } = lab.client({ hooks })
+    lab.fault({ type: 'status', status: 403 }, 'always', 'listOrders')
+    // Why the list cannot be read must not hide why the order was refused.
+    expect(await all(orders.recover())).toMatchObject([{ reason: 'refused', error: { status: 402 } }])
+    expect(calls.at(-1)).toBe(calls[0])
+  })
+
+  it('recover() looks an order up at once that the service refuses after doubt', async () => {
     const lab = new Lab({ balance: 2500, preset: 'balance-before-key' })
     await lab.doubted('commitThenDrop')
     expect(outcomesOf(await run(lab))).toEqual(['r1 created'])

@@ -138,6 +138,6 @@ test("a schema's issues are one line of three at most", () => {
   expect(issuesText(['a', 'b', 'c', 'd', 'e'].map(issue))).toBe(
     '`a` is wrong, `b` is wrong, `c` is wrong and 2 more',
   )
-  const forged = { path: 'a\u202e', message: 'is not "x\n2026 FORGED \u001b[2J"' }
+  const forged = { path: 'a\u202e', message: 'is not "x\u20282026 FORGED \u001b[2J"' }
   expect(issuesText([forged])).toBe('`a ` is not "x 2026 FORGED  [2J"')
 })
