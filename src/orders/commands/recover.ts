@@ -139,7 +139,7 @@ export async function recoverOne(
       const isStale = isPending(record) && !mayAttempt(record.firstSentAt, timingOf(context, job))
       if (isUnsent && isStale) return await recoverOne(context, job)
       const told = sentOutcome(driven, job)
-      if (!isPending(record) || record.hold === undefined) return told
+      if (record.hold === undefined) return told
       // The list may show that the order was bought before the refusal. Only a read: another call may have
       // ended the hold meanwhile, and the rules could send the order again.
       const found = await context.journal.newest(job.rowId, storeTime(context))
