@@ -103,15 +103,14 @@ function checked(address: string): string {
 
 /** All that could show a password of the address: drivers repeat parts of it in their errors. */
 export function secretsIn(address: string): string[] {
-  const [, scheme, rest = '', login = ''] = /^([^/]*):\/\/((.*)@.*)/s.exec(address) ?? []
-  const query = /\?(.*)/s.exec(address)?.[1] ?? ''
-  const values = [
-    login.slice(login.indexOf(':') + 1),
-    ...query.split(/[&#]/).map((part) => part.replace(/.*?=/, '')),
-  ]
+  const [, scheme = '', rest = '', login = ''] = /^([^/]*):\/\/((.*)@.*)/s.exec(address) ?? []
+  const query = (/\?(.*)/s.exec(address)?.[1] ?? '').split(/[&#]/)
+  // Hiding all values of the query would hide words of our own messages, such as `require`.
+  const inQuery = query.filter((part) => /^[^=]*(pass|pwd|auth|token|secret|key|$)/i.test(part))
+  const values = inQuery.map((part) => part.replace(/.*?=/s, ''))
   // A user `postgres` is no secret, and hiding it would hide the scheme.
-  return [rest, login, ...values]
-    .filter((value) => value !== '' && value !== scheme)
+  return [rest, login, login.slice(login.indexOf(':') + 1), URL.parse(address)?.password ?? '', ...values]
+    .filter((value) => !scheme.startsWith(value))
     .flatMap((value) => [value, decoded(value), decoded(value.replaceAll('+', ' '))])
 }
 

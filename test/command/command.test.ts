@@ -447,6 +447,7 @@ it.each([
   ['postgres:postgres@127.0.0.1/x', '127.0.0.1/x'],
   ['h1:1,h2:2/x?user=ada&password=p@secret/wo:rd9', '…'],
   ['127.0.0.1/x?password=a+s%E2%82%AC', '127.0.0.1/x'],
+  ['ada:secret@127.0.0.1/x?application_name=me@Cannot', '127.0.0.1/x'],
   ['ada:s%E2%82%AC@127.0.0.1/x', '127.0.0.1/x'],
 ])('the command shows the scheme and the place of a store, but no password: %s', async (address, place) => {
   const line = `unresolved --store postgres://${address} --account shop`

@@ -24,15 +24,7 @@ const { operation: RECOVER } = SENDING.recover
 export interface Lookup {
   readonly found: FoundRecord
   readonly reason: AttentionReason
-  /** The call of this run that has sent the order. */
-  readonly sent?: {
-    readonly error: AnyCustomerOrderingError | undefined
-    readonly callId: string
-    readonly durationMs: number
-  }
 }
-
-export type Looked = readonly [outcome: RecoveryOutcome, sent: Lookup['sent']]
 
 /** How often the list is read: one read can miss rows that move during the read. */
 export const SWEEPS = 2
@@ -144,7 +136,7 @@ export async function* lookUp(
   lookups: readonly Lookup[],
   reachable: boolean,
   settings: CallSettings,
-): AsyncGenerator<Looked, void, undefined> {
+): AsyncGenerator<RecoveryOutcome, void, undefined> {
   const { journal, connection, lifetime } = context
   const { runtime, reporter } = connection
   const scan = { operation: RECOVER, settings, charged: 'unknown' } as const
@@ -152,16 +144,16 @@ export async function* lookUp(
   const { cuts } = journal.shared
   dropOldCuts(context)
   const cutIds = new Set(lookups.flatMap(({ found }) => (cuts.has(found.id) ? found.id : [])))
-  const wanted = new Map<string, Lookup>()
-  for (const lookup of lookups) {
-    const { id, record } = lookup.found
-    if (record.externalOrderId !== undefined && !cutIds.has(id)) wanted.set(record.externalOrderId, lookup)
+  const wanted = new Map<string, FoundRecord>()
+  for (const { found } of lookups) {
+    const { externalOrderId } = found.record
+    if (externalOrderId !== undefined && !cutIds.has(found.id)) wanted.set(externalOrderId, found)
   }
   const doubts = new Map<string, UnresolvedOrderError>()
   let looked = reachable
   let error: AnyCustomerOrderingError | undefined
   // A request's own source system narrows the list, if all requests have the same one.
-  const systems = new Set([...wanted.values()].map(({ found }) => sourceSystemOf(found.record)))
+  const systems = new Set([...wanted.values()].map(({ record }) => sourceSystemOf(record)))
   const common = systems.size === 1 ? [...systems][0] : undefined
   let sourceSystem = common
   try {
@@ -172,9 +164,8 @@ export async function* lookUp(
         rows += page.length
         for (const listed of page) {
           const { externalOrderId = '' } = listed
-          const lookup = wanted.get(externalOrderId)
-          if (lookup === undefined) continue
-          const { found, sent } = lookup
+          const found = wanted.get(externalOrderId)
+          if (found === undefined) continue
           const differs = differencesFound(found.record, listed)
           // In a list of all source systems, an order that shows none may be of another one.
           const isOwn = sourceSystem === common || listed.sourceSystem !== undefined
@@ -186,16 +177,16 @@ export async function* lookUp(
           const proof = { orderId: listed.id, order: listed.order }
           const { record } = await proveCreated(context, found, proof, storeTime(context))
           wanted.delete(externalOrderId)
-          yield [outcomeOf(record, listed), sent]
+          yield outcomeOf(record, listed)
         }
         if (wanted.size === 0 || ++pages === MAX_PAGES) break
       }
       // The service may have given its orders another source system than the requests name.
       if (rows === 0) sourceSystem = undefined
       if (pages !== MAX_PAGES) continue
-      for (const { found } of wanted.values()) {
-        cuts.set(found.id, runtime.monotonic())
-        cutIds.add(found.id)
+      for (const { id } of wanted.values()) {
+        cuts.set(id, runtime.monotonic())
+        cutIds.add(id)
       }
       const fields = { pages, orders: wanted.size, pauseMs: CUT_PAUSE }
       const what = 'the lookup reached its page limit; the rest of the order list was not searched'
@@ -213,7 +204,7 @@ export async function* lookUp(
       (status === undefined || statusRow(status).repeat === 'none')
   }
   let isReadable = true
-  for (const { found, reason, sent } of lookups) {
+  for (const { found, reason } of lookups) {
     lifetime.check('unknown')
     const { id, record: before } = found
     const { externalOrderId } = before
@@ -224,19 +215,16 @@ export async function* lookUp(
     isReadable = again !== undefined
     const newest = again?.record ?? before
     if (!isPending(newest) || newest.key !== before.key) {
-      yield [outcomeOf(newest), sent]
+      yield outcomeOf(newest)
       continue
     }
     const record = publicRecord(newest)
     const doubt = doubts.get(externalOrderId ?? '')
-    // A list that could not be read must not hide why the service has just refused the order.
-    const known = sent?.error ?? error
-    if (doubt !== undefined)
-      yield [{ outcome: 'needs_attention', record, reason: 'doubtful', error: doubt }, sent]
-    else if (isCut) yield [{ outcome: 'needs_attention', record, reason, error: cutError(newest) }, sent]
-    else if (externalOrderId !== undefined && !looked && sent === undefined)
-      yield [{ outcome: 'still_open', record, ...defined({ error }) }, sent]
-    else yield [{ outcome: 'needs_attention', record, reason, ...defined({ error: known }) }, sent]
+    if (doubt !== undefined) yield { outcome: 'needs_attention', record, reason: 'doubtful', error: doubt }
+    else if (isCut) yield { outcome: 'needs_attention', record, reason, error: cutError(newest) }
+    else if (externalOrderId === undefined) yield { outcome: 'needs_attention', record, reason }
+    else if (!looked) yield { outcome: 'still_open', record, ...defined({ error }) }
+    else yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
   }
 }
 

@@ -173,8 +173,8 @@ async function recordOf(
       // Of two references with one order, the one that the service shows is right.
       if (fits) other ??= { position, record }
     }
-    if (other !== undefined) return other
   }
+  if (other !== undefined) return other
   if (checkReference(externalOrderId)) return undefined
   // A call may have placed the order after the index was made.
   const rowId = rowIdOf(context.connection.runtime.deriveId, slotOf(externalOrderId, undefined, String))

@@ -64,7 +64,6 @@ export async function* recover<Output>(
     if (step === undefined) return undefined
     if ('found' in step) {
       lookups.push(step)
-      if (step.sent !== undefined && failures < MAX_FAILURES) failures = 0
       return undefined
     }
     const { error, order } = step
@@ -80,9 +79,9 @@ export async function* recover<Output>(
     stop: () => controller.abort(settings.signal?.reason),
   })
   for await (const outcome of outcomes) if (outcome !== undefined) yield outcome
-  for await (const [looked, sent] of lookUp(context, lookups, failures < MAX_FAILURES, settings)) {
+  for await (const looked of lookUp(context, lookups, failures < MAX_FAILURES, settings)) {
     if (settings.signal?.aborted === true) throw aborted(settings.signal)
-    yield await report(context, looked, settings, sent?.callId, sent?.durationMs)
+    yield await report(context, looked, settings)
   }
   context.journal.pruneHourly('recover')
 }
@@ -137,15 +136,7 @@ export async function recoverOne(
       // If nothing was sent because the key's window ended after the claim, the rules look the order up.
       const isUnsent = outcome === undefined || outcome.kind === 'not_sent'
       const isStale = isPending(record) && !mayAttempt(record.firstSentAt, timingOf(context, job))
-      if (isUnsent && isStale) return await recoverOne(context, job)
-      const told = sentOutcome(driven, job)
-      if (record.hold === undefined) return told
-      // The list may show that the order was bought before the refusal. Only a read: another call may have
-      // ended the hold meanwhile, and the rules could send the order again.
-      const found = await context.journal.newest(job.rowId, storeTime(context))
-      if (found?.record?.hold === undefined) return told
-      const sent = { error: told.error, callId: job.callId, durationMs: job.deadline.elapsed() }
-      return { found: { ...found, record: found.record }, reason: found.record.hold, sent }
+      return isUnsent && isStale ? await recoverOne(context, job) : sentOutcome(driven, job)
     }
   }
 }

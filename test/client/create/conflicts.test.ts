@@ -52,7 +52,7 @@ histories([
     'after a conflict, no other payload is sent while a call that was taken over may still send its own',
     [
       (lab) => lab.dies((orders) => orders.create(order('r1')), { charged: false }),
-      fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' }, 2, 'createOrder'),
+      fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' }, 2),
       (lab) => all(lab.elsewhere().orders.recover({ takeOver: true })),
       fails({ ...CONFLICT, local: true, attempts: 0 }, OTHER),
       fails(CONFLICT, { request: order('r1', { metadata: { externalOrderId: 'r1', other: 1 } }) }),

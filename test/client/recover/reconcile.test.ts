@@ -119,6 +119,12 @@ it('reconcile() matches the one of two references that the list shows', async (l
   for (const externalOrderId of ['wrong', 'right'])
     await lab.orders.resolve({ externalOrderId }, { as: 'created', orderId, despite: ['externalOrderId'] })
   expect(await kinds(lab)).toEqual(['matched right', 'only_local wrong'])
+
+  const open = new Lab()
+  await open.doubted()
+  const despite = ['externalOrderId'] as const
+  await open.orders.resolve({ externalOrderId: 'wrong' }, { as: 'created', orderId: open.charged(), despite })
+  expect(await kinds(open)).toEqual(['matched r1', 'only_local wrong'])
 })
 
 it('reconcile() does not report the key of an order that has a reference, too', async () => {
