@@ -1,10 +1,9 @@
 /** What each command does with an order in each phase: one table. */
-import { CLOCK_SKEW } from '../../http/deadline.ts'
 import { pathProblem } from '../../http/path.ts'
 import { differingFields, isNameless } from '../../identity/keys.ts'
 import type { Intent } from '../record/intent.ts'
 import { isPending, type JournalRecord } from '../record/record.ts'
-import { isBusy, mayAttempt, mayBeRunning, startOf, type Timing } from './keys.ts'
+import { isBusy, mayAttempt, mayBeRunning, PERSON_SKEW, startOf, type Timing } from './keys.ts'
 
 /**
  * Phase of an order in the store:
@@ -146,9 +145,9 @@ export const running: Condition = (record, { decidedAt, now }) =>
 
 /** A call wrote the record after a person called `resolve()`, and may have sent the order. */
 export const changedSince: Condition = ({ updatedAt }, { decidedAt, now }) =>
-  // If the clock was set back, assume a change. Ignore an `updatedAt` far in the future: it comes
-  // from a wrong clock.
-  decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW)
+  // If the clock was set back, assume a change. Ignore an `updatedAt` that is further in the future than the
+  // clocks of a person and a machine may differ.
+  decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + PERSON_SKEW)
 
 /** The record has another order's id. */
 const otherOrder: Condition = ({ order }, { orderId }) => order?.id !== undefined && order.id !== orderId

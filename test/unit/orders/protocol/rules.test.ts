@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CLOCK_SKEW } from '../../../../src/http/deadline.ts'
-import { isBusy, mayAttempt } from '../../../../src/orders/protocol/keys.ts'
+import { isBusy, mayAttempt, PERSON_SKEW } from '../../../../src/orders/protocol/keys.ts'
 import {
   type Command,
   type Condition,
@@ -153,8 +153,8 @@ const ABANDON: readonly Line[] = [
       [`${phase}, and its call may be running`, 'refuse busy', { ...its, ...lately }, seen],
       [`${phase}, and an overtaken call may be running`, 'refuse busy', { ...its, othersUntil: NOW }, seen],
       [`${phase}, and written since`, 'refuse changed', its, decided(11 * MINUTE)],
-      [`${phase}, and written a little ahead`, 'refuse changed', { ...its, ...ahead(CLOCK_SKEW) }, seen],
-      [`${phase}, and written far ahead`, 'close', { ...its, ...ahead(CLOCK_SKEW + 1) }, seen],
+      [`${phase}, and written a little ahead`, 'refuse changed', { ...its, ...ahead(PERSON_SKEW) }, seen],
+      [`${phase}, and written far ahead`, 'close', { ...its, ...ahead(PERSON_SKEW + 1) }, seen],
       [`${phase}, by a clock that was set back since`, 'refuse changed', its, decided(-1)],
     ]
   }),
