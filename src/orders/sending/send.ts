@@ -293,7 +293,7 @@ export async function proveCreated(
     }
     if (isProven(record, proof)) {
       // The row may have got another order, so this one would not be remembered.
-      if (record.order?.id !== (proof.orderId ?? record.order?.id)) break
+      if (proof.orderId !== undefined && record.order?.id !== proof.orderId) break
       return { record, remembered: true, isDisplaced: false }
     }
     // The order belongs to the key and payload that this call has sent or compared it with.

@@ -126,6 +126,22 @@ describe('two calls with one reference, one refused while the other is in flight
   })
 })
 
+it('a call whose own 201 is unreadable returns the order that another call has stored meanwhile', async (lab) => {
+  lab.fault({ type: 'cutBody' }, 1, 'createOrder')
+  const slow: LabProcess = lab.process({
+    maxRetries: 0,
+    fetch: async (...request) => {
+      slow.stop()
+      return await lab.sandbox.fetch(...request)
+    },
+  })
+  const { ending } = await lab.begin(() => told(slow.client.orders.create(order('r1'))))
+  lab.runtime.jump(3 * MINUTE)
+  const placed = await another(lab).orders.create(order('r1'))
+  slow.wake()
+  expect((await ending).order?.id).toBe(placed.id)
+})
+
 it('an order whose record has another order by now is returned as not remembered, with its own key', async (lab) => {
   const slow = lab.process()
   lab.fault({ type: 'delay', ms: 1000, when: 'after' })
