@@ -23,9 +23,9 @@ afterAll(() => service.close())
 let files = 0
 let path = ''
 
-function missingShell(shell: string): string | undefined {
+function missingProgram(name: string): string | undefined {
   const folders = (process.env['PATH'] ?? '').split(delimiter)
-  return folders.some((each) => existsSync(join(each, shell))) ? undefined : `${shell} is not installed`
+  return folders.some((each) => existsSync(join(each, name))) ? undefined : `${name} is not installed`
 }
 
 /** Another program with the same store. */
@@ -110,16 +110,19 @@ describe('customer-ordering-sdk as a process', () => {
     for (const reference of ['first', 'second']) sandbox.expectChargedOnce(reference)
   })
 
-  it.each([
-    ['the reader of its output is gone', '(exec 3>&1; { "$NODE" "$MAIN" services; echo $? >&3; } | true)'],
-    ...(existsSync('/dev/full')
-      ? [['the disk is full', '"$NODE" "$MAIN" services >/dev/full; echo $?']]
-      : []),
-  ])('the command ends quietly if %s', async (_what, script = '') => {
+  async function endsQuietly(script: string): Promise<void> {
     const env = environment({ NODE: process.execPath, MAIN: main })
     const { stdout, stderr } = await run('bash', ['-c', script], { env })
     expect(stdout).toBe('141\n')
     expect(stderr).toMatch(/^customer-ordering-sdk: service .*\n$/)
+  }
+
+  it('the command ends quietly if the reader of its output is gone', () =>
+    endsQuietly('(exec 3>&1; { "$NODE" "$MAIN" services; echo $? >&3; } | true)'))
+
+  describeUnless(existsSync('/dev/full') ? undefined : 'there is no /dev/full', 'a full disk', () => {
+    it('the command ends quietly if the disk is full', () =>
+      endsQuietly('"$NODE" "$MAIN" services >/dev/full; echo $?'))
   })
 
   it('the command stops at a closed pipe, and leaves no lease behind', async () => {
@@ -131,9 +134,9 @@ describe('customer-ordering-sdk as a process', () => {
     for (const record of await unresolved()) expect(record.busyUntil).toBeUndefined()
   })
 
-  it.runIf(process.platform === 'linux')(
-    'the command uses colours on a terminal, and none with NO_COLOR or in a pipe',
-    async () => {
+  const noTerminal = process.platform === 'linux' ? missingProgram('script') : 'only on Linux'
+  describeUnless(noTerminal, 'a terminal', () => {
+    it('the command uses colours on a terminal, and none with NO_COLOR or in a pipe', async () => {
       const yellow = '\u001b[33m'
       const onTerminal = async (changes: Readonly<Record<string, string>>) => {
         const variables = { NODE: process.execPath, MAIN: main, TERM: 'xterm-256color', ...changes }
@@ -143,8 +146,8 @@ describe('customer-ordering-sdk as a process', () => {
       expect(await onTerminal({})).toContain(yellow)
       expect(await onTerminal({ NO_COLOR: '1' })).not.toContain(yellow)
       expect((await command('unresolved')).stdout).not.toContain(yellow)
-    },
-  )
+    })
+  })
 
   it('the completion for bash completes commands and their options', async () => {
     const cases = [['unr'], ['reconcile', '--a'], ['orders', 'g'], ['completion', '']]
@@ -167,7 +170,7 @@ describe('customer-ordering-sdk as a process', () => {
     ])
   })
 
-  describeUnless(missingShell('fish'), 'the completion for fish', () => {
+  describeUnless(missingProgram('fish'), 'the completion for fish', () => {
     it('the completion for fish completes commands, their options and the file of a store', async () => {
       const lines = ['unr', 'reconcile --al', 'orders g', 'recover --store process.te']
       const program = lines.map((line) => `complete -C 'customer-ordering-sdk ${line}'`)
@@ -183,7 +186,7 @@ describe('customer-ordering-sdk as a process', () => {
     })
   })
 
-  describeUnless(missingShell('zsh'), 'the completion for zsh', () => {
+  describeUnless(missingProgram('zsh'), 'the completion for zsh', () => {
     it('the completion for zsh completes the options of a command', async () => {
       const env = environment({ NODE: process.execPath, MAIN: main })
       const script = `
