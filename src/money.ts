@@ -50,7 +50,7 @@ export function formatAmount(money: Money, locale?: Intl.LocalesArgument): strin
   // JavaScript callers may pass null, which cannot be destructured.
   const { amount, currency }: Money = Object(money)
   if (!Number.isSafeInteger(amount)) throw invalid('amount', 'is not a safe integer of minor currency units')
-  if (typeof currency !== 'string' || !/^[A-Za-z]{3}$/.test(currency)) {
+  if (!isCurrencyCode(currency)) {
     throw invalid('currency', 'is not a three-letter ISO 4217 code')
   }
   const code = currency.toUpperCase()
@@ -65,6 +65,10 @@ export function formatAmount(money: Money, locale?: Intl.LocalesArgument): strin
     .formatToParts(amount < 0 ? -whole : whole)
     .map((part) => (part.type === 'fraction' ? localDigits(format, fraction) : part.value))
     .join('')
+}
+
+export function isCurrencyCode(currency: unknown): boolean {
+  return typeof currency === 'string' && /^[A-Za-z]{3}$/.test(currency)
 }
 
 function currencyFormat(currency: string, decimals: number, locale: Intl.LocalesArgument): Intl.NumberFormat {

@@ -1,5 +1,5 @@
 /** What the commands print of a record or an order. */
-import { formatAmount, type Money } from '../money.ts'
+import { formatAmount, isCurrencyCode, type Money } from '../money.ts'
 import { echoOf } from '../orders/protocol/outcome.ts'
 import type { OrderRecord } from '../orders/record/record.ts'
 import type { JsonObject } from '../schemas/check.ts'
@@ -21,7 +21,7 @@ export function orderLine(order: Order): Line {
 /** The same on all machines: their locales would print spaces that {@link visible} escapes. */
 export function moneyOf(money: Money): string {
   const { amount, currency } = money
-  return /^[a-z]{3}$/i.test(currency)
+  return isCurrencyCode(currency)
     ? formatAmount(money, 'en').replaceAll('\u00a0', ' ')
     : `${amount} ${currency}`
 }

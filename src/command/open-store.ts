@@ -105,9 +105,7 @@ function checked(address: string): string {
 export function secretsIn(address: string): string[] {
   const [, scheme = '', rest = '', login = ''] = /^([^/]*):\/\/((.*)@.*)/s.exec(address) ?? []
   const query = (/\?(.*)/s.exec(address)?.[1] ?? '').split(/[&#]/)
-  // Hiding all values of the query would hide words of our own messages, such as `require`.
-  const inQuery = query.filter((part) => /^[^=]*(pass|pwd|auth|token|secret|key|$)/i.test(part))
-  const values = inQuery.map((part) => part.replace(/.*?=/s, ''))
+  const values = query.map((part) => part.replace(/.*?=/s, ''))
   // A user `postgres` is no secret, and hiding it would hide the scheme.
   return [rest, login, login.slice(login.indexOf(':') + 1), URL.parse(address)?.password ?? '', ...values]
     .filter((value) => !scheme.startsWith(value))

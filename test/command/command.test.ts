@@ -593,8 +593,11 @@ it.each([
   const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() }
   const process = Object.assign(new EventEmitter(), { ...streams, env: {}, cwd: () => '.', exit: ended })
   const { stop } = terminalOf(process as unknown as NodeJS.Process)
+  const timer = vi.spyOn(globalThis, 'setTimeout')
   process.emit(signal)
   expect(stop.aborted).toBe(true)
+  // A command that has ended by then must not wait.
+  expect(timer.mock.results[0]?.value.hasRef()).toBe(false)
   expect(ended).not.toHaveBeenCalled()
   vi.advanceTimersByTime(15_000)
   expect(ended).toHaveBeenCalledWith(exit)
