@@ -1,7 +1,7 @@
 /** What the command needs of a terminal, and how rows and messages are printed on it. */
 import { createInterface } from 'node:readline'
 import { styleText } from 'node:util'
-import { LIKE_A_KEY, redact } from '../http/redact.ts'
+import { LIKE_A_KEY, REDACTED, redact } from '../http/redact.ts'
 
 export type Style = 'bold' | 'green' | 'yellow' | 'red'
 
@@ -114,8 +114,14 @@ export function askBy(
 }
 
 /** Does not hide short secrets by themselves, because ordinary words may contain them. */
-export function hide(text: string, secrets: Iterable<string>): string {
-  return redact(text, secrets, LIKE_A_KEY / 4).replace(/([a-z][a-z\d+.-]*:\/\/)[^\s"]*@/gi, '$1')
+export function hide(text: string, secrets: readonly string[]): string {
+  const shortest = LIKE_A_KEY / 4
+  // redact() is for API keys, which are ASCII. The password of a store may have other characters.
+  const isPlain = (secret: string): boolean => /^[ -~]*$/.test(secret)
+  let hidden = text
+  for (const secret of secrets)
+    if (!isPlain(secret) && secret.length >= shortest) hidden = hidden.replaceAll(secret, REDACTED)
+  return redact(hidden, secrets.filter(isPlain), shortest).replace(/([a-z][a-z\d+.-]*:\/\/)[^\s"]*@/gi, '$1')
 }
 
 /**

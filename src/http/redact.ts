@@ -41,9 +41,8 @@ const MAX_PATTERNS = 8
 
 function formsOf(secret: string): string[] {
   const forms = [secret]
-  // API keys are ASCII, so each character is one byte. The password of a store may have others.
-  if (/[^ -~]/.test(secret)) return forms
   let hex = ''
+  // Keys are ASCII, so each character is one byte.
   for (const character of secret) hex += character.charCodeAt(0).toString(16)
   const encoded = [hex, hex.toUpperCase()]
   // Base64 encodes groups of three bytes. If the key is encoded within a longer string, as in `Basic`
