@@ -13,6 +13,12 @@ export function bare<T extends object>(fields: T): T {
   return Object.setPrototypeOf({ ...fields }, null)
 }
 
+/** Defines the fields: an assignment of `name` throws if a program has frozen `Error.prototype`. */
+export function withFields<T extends object>(error: Error, fields: T): Error & T {
+  // The cast is safe: the error has all fields by then.
+  return Object.defineProperties(error, Object.getOwnPropertyDescriptors(fields)) as Error & T
+}
+
 /** Returns undefined instead of calling a getter, which would run the caller's code. */
 export function ownValue(object: unknown, name: string): unknown {
   return isObject(object) ? Object.getOwnPropertyDescriptor(object, name)?.value : undefined

@@ -1,4 +1,5 @@
 /** The error of a call that failed: what happened, what is known of the wallet, and the next step. */
+import { withFields } from '../defined.ts'
 import {
   type AnyCustomerOrderingError,
   type Charged,
@@ -230,8 +231,6 @@ function tell({ end, error, trail }: Failure, context: CallContext): Told {
 
 /** Does not return the platform's own error, which may contain the API key. */
 function transportCause(text: string, { code, syscall, name, frames }: FailureDetail): Error {
-  const cause = Object.assign(new Error(text), code && { code }, syscall && { syscall })
-  if (frames === undefined) return cause
-  // An assignment throws if a program has frozen `Error.prototype`.
-  return Object.defineProperties(cause, { name: { value: name }, stack: { value: `${name}\n${frames}` } })
+  const thrown = frames && { name, stack: `${name}\n${frames}` }
+  return withFields(new Error(text), { ...(code && { code }), ...(syscall && { syscall }), ...thrown })
 }

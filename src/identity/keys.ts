@@ -54,8 +54,12 @@ export interface DerivedKeyParts {
  */
 export function derivedKey(derive: Derive, parts: DerivedKeyParts): string {
   const { server, account, externalOrderId, generation } = parts
-  const names = [server, account, externalOrderId].map((name) => JSON.stringify(name))
-  return derive(`["k1",${names.join(',')},${generation}]`)
+  return derive(`["k1",${quoted(server)},${quoted(account)},${quoted(externalOrderId)},${generation}]`)
+}
+
+/** Not a whole array for JSON.stringify: some libraries define `Array.prototype.toJSON`. */
+function quoted(text: string): string {
+  return JSON.stringify(text)
 }
 
 /** The API key is not part of the scope: open orders must be found after a key rotation. */
@@ -65,7 +69,7 @@ export function scopeOf(server: string, account?: string): string {
 
 /** Returns a UUID, so that references of any length and alphabet fit every database. */
 export function rowIdOf(derive: Derive, slot: string): string {
-  return derive(`["s1",${JSON.stringify(slot)}]`)
+  return derive(`["s1",${quoted(slot)}]`)
 }
 
 /**
@@ -119,18 +123,18 @@ export function fieldTag(slot: string, field: string, value: unknown): string {
  */
 function tagOf(salt: string, field: string, json: string): string {
   // The toString(36) of a number above 2^31 takes ten times as long (measured).
-  return BigInt(hashOf('["t1",', salt, ',', JSON.stringify(field), ',', json, ']')).toString(36)
+  return BigInt(hashOf('["t1",', salt, ',', quoted(field), ',', json, ']')).toString(36)
 }
 
 /** The slot of a nameless order is made of its tags, so it cannot be their salt. */
 function saltOf(slot: string): string {
-  return JSON.stringify(isNameless(slot) ? '' : slot)
+  return quoted(isNameless(slot) ? '' : slot)
 }
 
 /** Names a nameless order after its payload. Leaves out `metadata`, too. */
 export function digestOf(derive: Derive, members: readonly Member[]): string {
   const fields = members.filter(([field]) => field !== 'metadata')
-  return derive(`["f1",{${fields.map(([field, json]) => `${JSON.stringify(field)}:${json}`).join(',')}}]`)
+  return derive(`["f1",{${fields.map(([field, json]) => `${quoted(field)}:${json}`).join()}}]`)
 }
 
 export function differingFields(a: Fingerprint, b: Fingerprint): string[] {
@@ -147,9 +151,7 @@ export function differingFields(a: Fingerprint, b: Fingerprint): string[] {
  * @param apiKey null if a proxy adds the API key
  */
 export function apiKeyTag(derive: Derive, salt: string, apiKey: string | null): string {
-  return apiKey === null
-    ? 'none'
-    : derive(`["a1",${JSON.stringify(salt)},${JSON.stringify(apiKey)}]`).slice(0, 8)
+  return apiKey === null ? 'none' : derive(`["a1",${quoted(salt)},${quoted(apiKey)}]`).slice(0, 8)
 }
 
 /** Response header in which `customer-ordering-sdk/proxy` names the API key that it adds. */

@@ -119,5 +119,5 @@ export function issuesText(issues: readonly Issue[]): string {
         `${path === '' ? 'it' : `\`${shortened(path)}\``}${/^[A-Z]/.test(message) ? ':' : ''} ${message}`,
     )
   const more = issues.length > shown.length ? ` and ${issues.length - shown.length} more` : ''
-  return `${shown.join(', ')}${more}`.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, ' ')
+  return `${shown.join(', ')}${more}`.replace(/[\p{C}\p{Z}]/gu, ' ')
 }

@@ -106,6 +106,7 @@ export const plainObject: Read<Readonly<Record<string, unknown>>> = only(
   'must be an object literal',
 )
 
+/** The values that `fetch` sends unchanged on every platform. */
 export const HEADER_VALUE: RegExp = /^[!-~]([ -~]*[!-~])?$/
 
 export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) => {

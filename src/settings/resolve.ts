@@ -1,3 +1,4 @@
+import { bare } from '../defined.ts'
 import { ConfigurationError } from '../errors/classes.ts'
 import { Reporter } from '../hooks.ts'
 import { sendOver } from '../http/attempt.ts'
@@ -177,9 +178,9 @@ export function resolveSettings<S extends Schemas>(
   const agent = serverRuntime() ? { 'user-agent': `customer-ordering-sdk/${VERSION}` } : {}
   return Object.freeze({
     // The cast is safe: the reader of `schemas` returns its value unchanged.
-    options: Object.freeze(
-      Object.assign(Object.create(null), read, { baseUrl: address, apiKey: key, store }),
-    ) as Partial<ClientOptions<S>>,
+    options: Object.freeze(bare({ ...read, baseUrl: address, apiKey: key, store })) as Partial<
+      ClientOptions<S>
+    >,
     connection: Object.freeze({
       baseUrl: address,
       send: sendOver(transport, runtime),

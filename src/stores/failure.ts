@@ -1,3 +1,4 @@
+import { withFields } from '../defined.ts'
 import { StoreError } from '../errors/classes.ts'
 
 /** What failed: `Cannot … the order store`. */
@@ -60,12 +61,7 @@ function matches(code: string, known: string): boolean {
 
 /** Returns a copy of an error with only its name and a code: the message may contain secrets. */
 export function plainError(error: unknown, code: string): Error & { readonly code: string } {
-  const name = error instanceof Error ? error.name : 'Error'
-  // An assignment of `name` throws if a program has frozen `Error.prototype`.
-  return Object.defineProperty(Object.assign(new Error(code), { code }), 'name', {
-    value: name,
-    enumerable: true,
-  })
+  return withFields(new Error(code), { name: error instanceof Error ? error.name : 'Error', code })
 }
 
 /** The property `code` of an error, or else its name. */

@@ -12,11 +12,7 @@ export function given<T extends object>(
   const read: T = Object(options)
   const unknown = Object.keys(read).find((name) => !Object.hasOwn(names, name))
   if (unknown === undefined) return read
-  // Never quotes a string: an address may have a password.
-  const what = typeof options === 'string' ? 'a string' : `\`${unknown}\``
-  throw new StoreError(
-    `${store} takes an object with the options ${Object.keys(names).join(', ')}, not ${what}.`,
-  )
+  throw new StoreError(`The option \`${unknown}\` of ${store} is not known.`)
 }
 
 export function hasMethod(value: unknown, name: string): boolean {

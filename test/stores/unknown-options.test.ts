@@ -18,11 +18,8 @@ const STORES = [
   SqliteStore,
 ]
 
-it.each(STORES)('$name refuses an option that it does not know, and an address', (Store) => {
-  const open = (options: unknown) => () => Reflect.construct(Store, [options])
-  expect(open({ tabel: 'orders_eu' })).toThrow(StoreError)
-  expect(open({ tabel: 'orders_eu' })).toThrow(
-    /^\w+Store takes an object with the options \w+.*, not `tabel`\.$/,
-  )
-  expect(open('postgres://ada:secret@db')).toThrow(/, not a string\.$/)
+it.each(STORES)('$name refuses an option that it does not know, instead of using a default', (Store) => {
+  const open = () => Reflect.construct(Store, [{ tabel: 'orders_eu' }])
+  expect(open).toThrow(StoreError)
+  expect(open).toThrow(`The option \`tabel\` of ${Store.name} is not known.`)
 })

@@ -37,7 +37,7 @@ interface Measured {
 
 const measured: readonly Measured[] = [
   // The goal of 53 kB is not met: docs/decisions/bundle-size.md shows what the rest consists of.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 61_800, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 61_650, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
@@ -47,9 +47,9 @@ const measured: readonly Measured[] = [
   },
   { entry: '.', name: 'TimeoutError', budget: 1_500 },
   { entry: '.', name: 'formatAmount', budget: 2_200 },
-  { entry: './stores/sqlite', name: 'SqliteStore', budget: 7_850, platform: 'node' },
+  { entry: './stores/sqlite', name: 'SqliteStore', budget: 7_800, platform: 'node' },
   { entry: './stores/postgres', name: 'PostgresStore', budget: 10_100, platform: 'node' },
-  { entry: './stores/mysql', name: 'MysqlStore', budget: 9_450, platform: 'node' },
+  { entry: './stores/mysql', name: 'MysqlStore', budget: 9_400, platform: 'node' },
   { entry: './stores/redis', name: 'RedisStore', budget: 8_250, platform: 'node' },
   { entry: './stores/indexeddb', name: 'IndexedDbStore', budget: 6_300 },
   { entry: './stores/d1', name: 'D1Store', budget: 6_750 },

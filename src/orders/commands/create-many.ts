@@ -1,19 +1,14 @@
 /** Places many orders at the same time. */
 import type { CreateManyOptions, CreateManyRow, RequestOptions } from '../../call-options.ts'
 import { defined, isObject } from '../../defined.ts'
-import {
-  type AnyCustomerOrderingError,
-  type Charged,
-  isCustomerOrderingError,
-  RequestAbortedError,
-  TimeoutError,
-} from '../../errors/classes.ts'
-import { isTimeout } from '../../http/deadline.ts'
+import { type AnyCustomerOrderingError, type Charged, isCustomerOrderingError } from '../../errors/classes.ts'
+import { abortedError } from '../../http/failures.ts'
 import { isNameless } from '../../identity/keys.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
 import { refuseArgument } from '../../settings/arguments.ts'
 import type { OrdersContext } from '../record/context.ts'
 import type { Intent } from '../record/intent.ts'
+import { orderCall } from '../sending/order-errors.ts'
 import { concurrently } from './concurrently.ts'
 import { createOrder } from './create.ts'
 
@@ -49,9 +44,6 @@ export interface CreateManyFailure {
 /** Result of one row, narrowed by `ok`. */
 export type CreateManyResult<Output = Order> = CreateManySuccess<Output> | CreateManyFailure
 
-const ABORTED =
-  'orders.createMany was aborted. Its orders may have been charged. Call again with the same rows.'
-
 /** When the caller leaves the loop, the run waits for the orders in progress, so that none is ambiguous. */
 export async function* createMany<Output>(
   context: OrdersContext<Output>,
@@ -65,8 +57,8 @@ export async function* createMany<Output>(
     work: (row: CreateManyRow) => placeRow(context, row, call),
     signal,
     aborted: () => {
-      const Class = isTimeout(signal?.reason) ? TimeoutError : RequestAbortedError
-      return new Class(ABORTED, { charged: 'unknown', cause: signal?.reason })
+      const call = orderCall('create', { charged: 'unknown' }, signal)
+      return abortedError({ ...call, change: ' with the same rows' })
     },
     stop: undefined,
     onResult: (result) => {

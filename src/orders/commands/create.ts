@@ -81,7 +81,7 @@ export async function createOrder<Output>(
     startedAt: runtime.now(),
     callId: runtime.randomId(),
     takeOver: false,
-    unlistedVersion: undefined,
+    unlisted: undefined,
   }
   return await lifetime.use(() => runJob(context, job))
 }
@@ -174,7 +174,7 @@ async function lookedUp(
     },
   }
   const listed = await findListed(context, found, job.intent.body, settings)
-  if (listed === undefined) return await place(context, { ...job, unlistedVersion: found.record.version })
+  if (listed === undefined) return await place(context, { ...job, unlisted: found.record.version })
   const evidence = { orderId: listed.id, order: listed.order, claim: job.callId }
   const { record, remembered } = await proveCreated(context, found, evidence, job.deadline)
   // The list shows what an earlier call bought, and this call may want another payload.
@@ -296,8 +296,10 @@ export async function fitOrder<Output>(
   known: () => SupportReference & Pick<ErrorFacts, 'attempts' | 'status' | 'requestId'>,
 ): Promise<Output> {
   const checked = parse(order)
-  const limit = (): Deadline => new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
-  const parsed = checked instanceof Promise ? await limit().race(checked) : checked
+  const parsed =
+    checked instanceof Promise
+      ? await new Deadline(connection.runtime, settings.totalTimeout, settings.signal).race(checked)
+      : checked
   if (!(parsed instanceof Interruption) && 'value' in parsed) return parsed.value
   const paid = { ...known(), charged: 'yes' } as const
   const told = (what: string): string =>

@@ -130,8 +130,8 @@ async function reconciledWith<Output>(
       for (const position of index.named(`id ${listed.id}`)) {
         if (position === match.position) continue
         const other = await load(context, index.rowIdOf(position), missed)
-        const hasTwoNames = Boolean(other?.externalOrderId && match.record.externalOrderId)
-        if (other?.order?.id === listed.id && !hasTwoNames) index.mark(position, 'matched')
+        if (other?.order?.id === listed.id && !(other.externalOrderId && match.record.externalOrderId))
+          index.mark(position, 'matched')
       }
     if (index.is(match.position, 'older')) return undefined
   }

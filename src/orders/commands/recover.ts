@@ -42,7 +42,7 @@ export async function* recover<Output>(
   const recoverRow = async (rowId: string): Promise<RecoveryOutcome<Output> | undefined> => {
     lifetime.check('unknown')
     const callId = runtime.randomId()
-    const own = { command: 'recover', intent: undefined, unlistedVersion: undefined } as const
+    const own = { command: 'recover', intent: undefined, unlisted: undefined } as const
     const deadline = new Deadline(runtime, settings.totalTimeout, signal)
     const times = { startedAt: runtime.now(), deadline }
     const job: Job = { ...own, ...times, rowId, settings: { ...settings, signal }, callId, takeOver }

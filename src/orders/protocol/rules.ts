@@ -63,7 +63,7 @@ export interface Facts extends Timing {
   /** True if this call may take over the claim of another process. */
   readonly outwaited: boolean
   /** Version of the record whose order this call did not find in the service's whole list. */
-  readonly unlistedVersion: number | undefined
+  readonly unlisted: number | undefined
   /** When a person called `resolve()`, in milliseconds since 1970. */
   readonly decidedAt: number
   /** The order id that was passed to `resolve()`. */
@@ -74,7 +74,7 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   wanted: undefined,
   isLive: false,
   outwaited: false,
-  unlistedVersion: undefined,
+  unlisted: undefined,
   decidedAt: 0,
   orderId: undefined,
 }
@@ -132,7 +132,7 @@ export const spent: Condition = (record, facts) =>
  */
 export const maybeHidden: Condition = (record, facts) =>
   record.maybeHidden === true &&
-  record.version !== facts.unlistedVersion &&
+  record.version !== facts.unlisted &&
   record.externalOrderId !== undefined &&
   !mayAttempt(record.firstSentAt, facts)
 

@@ -35,7 +35,7 @@ export interface Job {
   /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
   /** Version of the record whose order this call did not find in the service's whole list. */
-  readonly unlistedVersion: number | undefined
+  readonly unlisted: number | undefined
 }
 
 export interface CreateJob extends Job {

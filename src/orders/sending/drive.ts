@@ -102,7 +102,7 @@ async function claimOrEnd(
       ...timingOf(context, job),
       wanted: intent,
       outwaited: job.takeOver || waited >= LONGEST_WAIT,
-      unlistedVersion: job.unlistedVersion,
+      unlisted: job.unlisted,
     }
     const step: Step = ruleFor(job.command, record, facts)
     pause = Math.min(LONGEST_LOOK, pause * 2)

@@ -29,8 +29,8 @@ type Unresolved = Exclude<RefusalOf<'create'>, 'payload' | 'key' | 'duplicate' |
 
 const UNRESOLVED: Readonly<Record<Unresolved, string>> = {
   window:
-    'is past its safe-retry window, or too close to its end for this timeout (or the clock went back), so the service may have forgotten the key',
-  api_key: 'used another API key, and the service may scope idempotency keys by API key',
+    'has too little left of its safe-retry window (or the clock went back), so the service may have forgotten the key',
+  api_key: 'used another API key, and the service may scope idempotency keys by it',
   unreadable: 'created it, but the response was never readable',
 }
 

@@ -75,7 +75,7 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
       const evidence = { orderId, order: outcome?.order, sent: mine.record, attempts: trail.attempts }
       const proven = await proveCreated(context, mine, { ...evidence, claim: callId }, deadline)
       const { remembered } = proven
-      const replayed = isReplay(next.found.record, trail) ?? (claimed.continues || undefined)
+      const replayed = isReplay(next.found.record, trail, claimed.continues)
       return { ...sent, charged: 'yes', record: proven.record, remembered, replayed }
     }
     const code = outcome?.code === undefined ? undefined : redact(outcome.code, trail.secrets)
@@ -213,14 +213,19 @@ export function mayHaveProcessed(kind: OutcomeKind): boolean {
   return shows !== 'not_processed' && shows !== 'cancelled'
 }
 
-/** True if the response says that the order existed before, undefined if nobody can know. */
-function isReplay({ origin, ambiguous, attempts }: JournalRecord, trail: Trail): boolean | undefined {
+/** True if the order existed before, as far as is known; undefined if nobody can know. */
+function isReplay(
+  { origin, ambiguous, attempts }: JournalRecord,
+  trail: Trail,
+  continues: boolean,
+): boolean | undefined {
   const told = answerOf(trail.last)?.headers.get('idempotent-replayed')
   // A retry may get the order of this call's own first attempt.
-  if (told === 'true') return trail.attempts > 1 ? undefined : true
+  const isOnly = trail.attempts === 1
+  if (told === 'true' && isOnly) return true
   // The first response to a key that only this call can have sent is no replay.
-  const isFirst = origin === 'random' && !ambiguous && attempts === 0 && trail.attempts === 1
-  return told === 'false' || isFirst ? false : undefined
+  if (told === 'false' || (isOnly && origin === 'random' && !ambiguous && attempts === 0)) return false
+  return continues || undefined
 }
 
 /** What the attempts under a key have shown. */

@@ -176,7 +176,7 @@ function clusterProblem(rows: unknown): string | undefined {
   }
   if (settings.get('wsrep_on') === 'ON' && Number(settings.get('wsrep_sync_wait')) % 2 === 0)
     return 'a node of Galera may lag behind. Set wsrep_sync_wait to 1 or 7 on every node.'
-  if ((settings.get('group_replication_group_name') ?? '') === '') return undefined
+  if (!settings.get('group_replication_group_name')) return undefined
   const single = settings.get('group_replication_single_primary_mode') !== 'OFF'
   const consistent = single ? /^(BEFORE|AFTER)/ : /^(BEFORE|AFTER|BEFORE_AND_AFTER)$/
   if (consistent.test(settings.get('group_replication_consistency') ?? '')) return undefined

@@ -105,12 +105,12 @@ const CREATE: readonly Line[] = [
   ['refused, past the window, and may have been resent', 'look_up past_window', { ...outdated, ...hidden }],
   ['refused, may have been resent, but inside the window', 'send', { ...refused, ...hidden }],
   ['refused, may have been resent, but nameless', 'send', { ...outdated, ...hidden, ...nameless }],
-  ['refused, may have been resent, but unlisted', 'send', { ...outdated, ...hidden }, { unlistedVersion: 1 }],
+  ['refused, may have been resent, but unlisted', 'send', { ...outdated, ...hidden }, { unlisted: 1 }],
   [
     'refused, may have been resent since it was unlisted',
     'look_up past_window',
     { ...outdated, ...hidden, version: 2 },
-    { unlistedVersion: 1 },
+    { unlisted: 1 },
   ],
 ]
 const RECOVER: readonly Line[] = [
