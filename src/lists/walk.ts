@@ -251,7 +251,7 @@ export class Progress {
   }
 }
 
-function unreadable(what: string, info: InfoSource, charged: Charged): InvalidResponseError {
+export function unreadable(what: string, info: InfoSource, charged: Charged): InvalidResponseError {
   const { attempts, status } = infoFrom(info)
   const money = charged === 'no' ? '' : ` ${moneySentence(charged)}`
   return new InvalidResponseError(

@@ -59,9 +59,11 @@ export async function createOrder<Output>(
   let settings = defaults
   let deadline = new Deadline(runtime, settings.totalTimeout, undefined)
   let intent: Intent
+  let givenKey: unknown
   try {
     const read = readArguments.create(options)
     const { idempotencyKey, allowDuplicate } = read
+    givenKey = idempotencyKey
     settings = callSettings(defaults, read)
     deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
     const duplicateKey = allowDuplicate === true ? runtime.randomId() : undefined
@@ -69,7 +71,7 @@ export async function createOrder<Output>(
     intent = readIntent(runtime.deriveId, request, { idempotencyKey, duplicateKey, keyIsUndefined })
     check?.(intent)
   } catch (error) {
-    const key = ownValue(options, 'idempotencyKey')
+    const key = givenKey ?? ownValue(options, 'idempotencyKey')
     throw await lifetime.use(() => argumentError(context, error, request, key, deadline))
   }
   const job: CreateJob = {

@@ -250,7 +250,7 @@ function cutError(record: JournalRecord): UnresolvedOrderError {
 
 function unreferencedError(record: JournalRecord): UnresolvedOrderError {
   return new UnresolvedOrderError(
-    `The service refused the order, but a fetch may have sent it again and bought it. GET ${ORDERS_PATH} shows no references. Find it, then settle it with orders.resolve(), or forget() it and call again.`,
+    `The service refused the order, but a fetch may have bought it, and GET ${ORDERS_PATH} shows no references. Find it, then settle it with orders.resolve(), or forget() it and call again.`,
     mayBeCharged(record),
   )
 }

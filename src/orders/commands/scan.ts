@@ -1,10 +1,12 @@
 /** Reads the service's whole list of orders. */
 import { defined, isObject, ownValue } from '../../defined.ts'
+import type { Charged } from '../../errors/classes.ts'
 import type { CallSettings, Endpoint } from '../../http/call.ts'
 import { queryString } from '../../http/path.ts'
 import { READ_PAGE, read } from '../../http/request.ts'
 import { DEFAULT_LIMIT } from '../../lists/prefetch.ts'
-import { Progress, saysEnd } from '../../lists/walk.ts'
+import { Progress, saysEnd, unreadable } from '../../lists/walk.ts'
+import type { InfoSource } from '../../response-info.ts'
 import { checkNow, wrong } from '../../schemas/check.ts'
 import { envelopeOf } from '../../schemas/list.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
@@ -42,6 +44,7 @@ export async function* scanOrders(
 ): AsyncGenerator<readonly ListedOrder[], void, undefined> {
   const endpoint: Endpoint = { operation, method: 'GET', permission: 'orders:read' }
   const limit = DEFAULT_LIMIT
+  const told = charged ?? 'no'
   const seen = new Set<string>()
   const progress = new Progress()
   let offset = 0
@@ -65,7 +68,7 @@ export async function* scanOrders(
     })
     const { items, total, hasMore } = value
     const received = items.length
-    if (received === 0) return
+    if (received === 0) return refuseMore(hasMore, info, told)
     const page = items.map(readRow).filter((listed) => listed !== undefined)
     const known = seen.size
     for (const { id } of page) seen.add(id)
@@ -81,11 +84,17 @@ export async function* scanOrders(
         page.map(({ id }) => id),
       )
       // Stop at an announced end only after two consecutive pages without new rows.
-      if ((progress.stale > 1 && isWhole) || progress.isOver(info, charged ?? 'no')) return
+      if (progress.stale > 1 && isWhole) return
+      if (progress.isOver(info, told)) return refuseMore(hasMore, info, told)
     }
     frontier = Math.max(frontier, offset + received)
     offset += advanceBy(received)
   }
+}
+
+/** A service may limit `offset`, or leave out rows of a page, and then not show rows that it announces. */
+function refuseMore(hasMore: boolean | undefined, info: InfoSource, charged: Charged): void {
+  if (hasMore === true) throw unreadable('announces more rows than it shows', info, charged)
 }
 
 export function advanceBy(received: number): number {

@@ -127,14 +127,15 @@ export const spent: Condition = (record, facts) =>
   startOf(record, facts, facts.wanted?.idempotencyKey) === undefined
 
 /**
- * Behind the refusal, a hidden retry may have bought the order, and the service may have forgotten
- * its key. A list that was read before the record changed proves nothing.
+ * Behind a refusal, a hidden retry may have bought the order under a key that the service may have
+ * forgotten, or that the order no longer uses. A list that was read before the record changed proves
+ * nothing.
  */
 export const maybeHidden: Condition = (record, facts) =>
   record.maybeHidden === true &&
   record.version !== facts.unlisted &&
   record.externalOrderId !== undefined &&
-  !mayAttempt(record.firstSentAt, facts)
+  ((record.highest ?? record.generation) > 0 || !mayAttempt(record.firstSentAt, facts))
 
 /**
  * A call whose key would be replaced may still send it, or was still sending when the person decided:

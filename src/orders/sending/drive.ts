@@ -138,7 +138,8 @@ async function claimOrEnd(
     const now = connection.runtime.now()
     const lease = {
       now,
-      until: now + deadline.remaining(),
+      // Not beyond the key's window, after which this call sends nothing: a crash would keep others away.
+      until: Math.min(now + deadline.remaining(), (key.firstSentAt ?? now) + context.safeRetryWindow),
       claim: callId,
       apiKeyTag: tagOf(context, key.key, credential, base?.key === key.key ? base.apiKeyTag : undefined),
     }

@@ -104,6 +104,16 @@ const CREATE: readonly Line[] = [
   ['refused under our key, which the caller gives, past the window', 'refuse spent', outdated, given],
   ['refused, past the window, and may have been resent', 'look_up past_window', { ...outdated, ...hidden }],
   ['refused, may have been resent, but inside the window', 'send', { ...refused, ...hidden }],
+  [
+    'refused, may have been resent under an earlier key',
+    'look_up past_window',
+    { ...refused, ...hidden, generation: 1 },
+  ],
+  [
+    'refused, may have been resent under a later key',
+    'look_up past_window',
+    { ...refused, ...hidden, highest: 1 },
+  ],
   ['refused, may have been resent, but nameless', 'send', { ...outdated, ...hidden, ...nameless }],
   ['refused, may have been resent, but unlisted', 'send', { ...outdated, ...hidden }, { unlisted: 1 }],
   [

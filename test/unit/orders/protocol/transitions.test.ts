@@ -278,6 +278,7 @@ describe('an order that a person abandons', () => {
       { busyUntil: 99, othersUntil: 120, hold: 'conflict', highest: 2 },
       NEXT,
     ],
+    ['is no longer in doubt', { ...next, maybeHidden: undefined }, { maybeHidden: true }, NEXT],
     [
       'keeps a key that is its name, in doubt',
       { ...closed, generation: 1, hold: undefined, ambiguous: true },
