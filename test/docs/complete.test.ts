@@ -85,6 +85,7 @@ const EVENTS = [...fieldsOf('hooks.ts').keys()].filter((name) => name.endsWith('
 
 test.each<[path: string, line: string, source: string, types: readonly string[], column?: number]>([
   ['guide/orders', '## The request', 'schemas/order.ts', ['CreateOrderRequest']],
+  ['guide/orders', '## The order', 'schemas/order.ts', ['Order']],
   ['guide/orders', '## Options of a call', 'call-options.ts', ['CreateOptions', 'RequestOptions']],
   ['guide/orders', '## Facts about the call', 'response-info.ts', ['ResponseInfo']],
   ['guide/orders', '## Other endpoints', 'resources/request.ts', ['RawRequest']],
@@ -339,7 +340,12 @@ function misspellings(name: string): string[] {
 
 const openapi: {
   readonly components: {
-    readonly schemas: Readonly<Record<string, { readonly properties: Readonly<Record<string, object>> }>>
+    readonly schemas: Readonly<
+      Record<
+        string,
+        { readonly properties: Readonly<Record<string, object>>; readonly required?: readonly string[] }
+      >
+    >
   }
 } = parse(readFileSync(join(root, 'openapi/customer-ordering.yaml'), 'utf8'))
 
@@ -350,8 +356,13 @@ test.each([
   ['schemas/balance.ts', 'Balance', 'balanceSchema'],
 ])('in %s, each field of %s is checked by %s, and documented in the OpenAPI file', (path, name, schema) => {
   const [, shape = ''] = sourceOf(path).split(new RegExp(`^export const ${schema}\\b.*\\{$`, 'm'))
-  const checked = [...(shape.split('\n})')[0] ?? '').matchAll(/^ {2}(\w+)[:,]/gm)].map(([, field]) => field)
+  const lines = [...(shape.split('\n})')[0] ?? '').matchAll(/^ {2}(\w+)[:,].*$/gm)]
+  const checked = lines.map(([, field]) => field)
   expect(checked).toEqual(fieldsOf(path).get(name))
+  const needed = lines.filter(([line]) => !line.includes('optional(')).map(([, field]) => field)
+  // The API document does not say which fields of a request are required.
+  const required = name === 'CreateOrderRequest' ? undefined : needed
+  expect(openapi.components.schemas[name]?.required).toEqual(required)
   const properties = Object.entries(openapi.components.schemas[name]?.properties ?? {})
   const documented = properties.filter(([, property]) => !('x-not-documented' in property))
   expect(documented.map(([field]) => field)).toEqual(checked)

@@ -205,11 +205,15 @@ function missing(name: string): never {
   throw new Error(`no comment in src/orders describes ${name}`)
 }
 
-/** Fails if gates on the page name code that does not exist. */
+/** Fails if a gate is missing from the page, or names code that does not exist. */
 function checkGates(page: string): void {
-  const gates = [...page.matchAll(/^\d+\. .*\(`(\w+)` in `([\w/.-]+)`\)/gm)]
-  if (gates.length < 10) throw new Error('docs/protocol.md lacks the list of the gates')
-  for (const [gate, name = '', path = ''] of gates) {
+  const [, gates = ''] = page.split(/^## (?:The gates.*|Guards)$/m)
+  const numbers = [...gates.matchAll(/^(\d+)\. .*\(`\w+` in/gm)].map(([, number]) => Number(number))
+  if (numbers.length < 10 || numbers.some((number, index) => number !== index + 1))
+    throw new Error(
+      `docs/protocol.md has the gates ${numbers.join(', ')}: number them from 1, each with its code`,
+    )
+  for (const [gate, name = '', path = ''] of gates.matchAll(/\(`(\w+)` in `([\w/.-]+)`\)/g)) {
     const file = join(root, 'src', path)
     if (existsSync(file) && new RegExp(`\\b${name}\\b`).test(readFileSync(file, 'utf8'))) continue
     process.stderr.write(`src/${path} has no ${name}: correct the gate "${gate}" in docs/protocol.md\n`)

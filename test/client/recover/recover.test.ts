@@ -22,6 +22,7 @@ import {
   sameRequest,
 } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
+import { REFUSED } from '../../support/statuses.ts'
 import { faultyStore, on, storeOver } from '../../support/stores.ts'
 
 const MINUTE = 60_000
@@ -448,7 +449,7 @@ it('leaving the loop cancels the requests in progress, and leaves no claim behin
 })
 
 histories([
-  ...[400, 402, 404, 409, 422].map(
+  ...[...REFUSED, 409].map(
     (status) =>
       [
         `a refusal with status ${status} proves nothing, and the next recovery does not repeat the request`,

@@ -19,6 +19,7 @@ import {
   ServerError,
   TimeoutError,
 } from '../../../src/errors/classes.ts'
+import { STATUSES } from '../../../src/errors/statuses.ts'
 import { type AttemptResult, answerOf, type BodyProblem } from '../../../src/http/attempt.ts'
 import { type Endpoint, noTrail } from '../../../src/http/call.ts'
 import { type CallContext, errorOf, UNKNOWN_CALL } from '../../../src/http/failures.ts'
@@ -80,6 +81,11 @@ describe('an error status', () => {
     statuses.push([status, ServerError, 'server'])
   for (const status of [100, 199, 300, 405, 406, 408, 410, 411, 413, 414, 415, 418, 425, 431, 499])
     statuses.push([status, ApiError, 'api'])
+
+  test('the table has each status that has a row of its own', () => {
+    const listed = new Set(statuses.map(([status]) => String(status)))
+    expect(Object.keys(STATUSES).filter((status) => !listed.has(status))).toEqual([])
+  })
 
   test.each(statuses)(
     'the status %i becomes the error class and code of its meaning',
