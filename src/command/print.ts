@@ -80,8 +80,12 @@ function textOf(
   return `${head}${terminal.paint(attention ? 'yellow' : 'green', row.slice(0, width))}${row.slice(width)}\n`
 }
 
+/** A claim of a client without time limits ends later than the last time that a Date can have. */
+const LAST_TIME = 8.64e15
+
 export function time(milliseconds: number | undefined): string | undefined {
-  return milliseconds ? new Date(milliseconds).toISOString().replace(/\.\d+/, '') : undefined
+  if (!milliseconds) return undefined
+  return new Date(Math.min(milliseconds, LAST_TIME)).toISOString().replace(/\.\d+/, '')
 }
 
 const COLUMNS = 120

@@ -8,6 +8,7 @@ import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { aesGcm } from '../../src/aes-gcm.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
+import { time } from '../../src/command/print.ts'
 import { askBy, EXIT, Interrupted, terminalOf } from '../../src/command/terminal.ts'
 import type { ClientOptions } from '../../src/options.ts'
 import { SqliteStore } from '../../src/stores/sqlite.ts'
@@ -455,6 +456,10 @@ it.each([
   const { err } = await command(line, { folder: projectWhosePgThrows(message) })
   expect(err).toContain(`Cannot open the store postgres://${place}: broken `)
   expect(err).not.toMatch(/secret|wo:rd9|p%E2|p€ss|s€/)
+})
+
+it('the claim of a client without time limits is shown with the last date that there is', () => {
+  expect(time(Number.MAX_SAFE_INTEGER)).toBe('+275760-09-13T00:00:00Z')
 })
 
 it('the command exits with 1 and one line if the service rejects the API key', async () => {

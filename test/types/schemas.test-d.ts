@@ -29,7 +29,7 @@ it('public types equal the outputs of their schemas', () => {
 
 it('public types have the documented fields, and no others', () => {
   type Rules = 'minQuantity' | 'maxQuantity' | 'stepQuantity'
-  // Another test declares `createdAt`, as a user may.
+  // `test/package/consumer` declares `createdAt`, as a user may.
   expectTypeOf<Exclude<keyof Order, 'createdAt'>>().toEqualTypeOf<'id' | 'status' | 'amount'>()
   expectTypeOf<keyof Balance>().toEqualTypeOf<'amount' | 'currency'>()
   expectTypeOf<keyof Service>().toEqualTypeOf<'productId' | 'amount' | 'currency' | Rules>()
