@@ -184,8 +184,10 @@ async function untouched(
 ): Promise<RecoveryOutcome | undefined> {
   const record = (await context.journal.newest(id, time))?.record
   if (record === undefined || !isPending(record)) return record && outcomeOf(record)
+  // The row of a nameless order may have got another order since the error.
+  const isOwn = (error?.idempotencyKey ?? record.key) === record.key
   // Also if the order is known to exist: an error of the store or the connection does not say so.
-  return { outcome: 'still_open', record: publicRecord(record), ...defined({ error }) }
+  return { outcome: 'still_open', record: publicRecord(record), ...(isOwn && defined({ error })) }
 }
 
 /** Tells hooks of an outcome, with the order as the caller's own schema reads it. */
