@@ -299,13 +299,12 @@ export async function proveCreated(
     if (isProven(record, proof)) {
       // The row may have got another order, so this one would not be remembered.
       if (proof.orderId !== undefined && record.order?.id !== proof.orderId) break
-      return { record, remembered: true, isDisplaced: false }
+      return { record, remembered: true, isDisplaced }
     }
     // The order belongs to the key and payload that this call has sent or compared it with.
     const content = prove(record, { ...proof, sent: proof.sent ?? mine.record }, claim)
     const written = await journal.writeOutcome(newest, content, deadline, signal)
-    if (written.result === 'written')
-      return { record: written.found.record, remembered: true, isDisplaced: false }
+    if (written.result === 'written') return { record: written.found.record, remembered: true, isDisplaced }
     const current = written.result === 'lost' ? await journal.newest(mine.id, last) : undefined
     if (current === undefined) break
     // If the record was forgotten or pruned since this call read it, write it again: a proven charge
