@@ -19,6 +19,7 @@ import { attachInfo, type ResponseInfo } from '../../response-info.ts'
 import { issuesText } from '../../schemas/check.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
 import { callSettings, readArguments } from '../../settings/arguments.ts'
+import { timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
 import { claim } from '../protocol/transitions.ts'
 import {
@@ -59,11 +60,9 @@ export async function createOrder<Output>(
   let settings = defaults
   let deadline = new Deadline(runtime, settings.totalTimeout, undefined)
   let intent: Intent
-  let givenKey: unknown
   try {
     const read = readArguments.create(options)
     const { idempotencyKey, allowDuplicate } = read
-    givenKey = idempotencyKey
     settings = callSettings(defaults, read)
     deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
     const duplicateKey = allowDuplicate === true ? runtime.randomId() : undefined
@@ -71,7 +70,7 @@ export async function createOrder<Output>(
     intent = readIntent(runtime.deriveId, request, { idempotencyKey, duplicateKey, keyIsUndefined })
     check?.(intent)
   } catch (error) {
-    const key = givenKey ?? ownValue(options, 'idempotencyKey')
+    const key = ownValue(options, 'idempotencyKey')
     throw await lifetime.use(() => argumentError(context, error, request, key, deadline))
   }
   const job: CreateJob = {
@@ -229,7 +228,7 @@ export async function readOnce(
   const { deadline, callId } = job
   const { record } = found
   const now = connection.runtime.now()
-  const lease = { now, until: now + deadline.remaining(), claim: callId, apiKeyTag: record.apiKeyTag }
+  const lease = { now, until: timingOf(context, job).until, claim: callId, apiKeyTag: record.apiKeyTag }
   const written = await journal.write(found, claim(record, undefined, record, lease), deadline)
   if (written.result === 'lost') throw refusedError(job, 'duplicate', undefined)
   if (written.result !== 'written')

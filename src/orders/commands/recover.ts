@@ -159,7 +159,7 @@ async function ruledOutcome(
     case 'read':
       return await lookUpById(context, found, settings)
     case 'look_up':
-      return { found, reason: step.because === 'held' ? (record.hold ?? 'aborted') : step.because }
+      return { found, reason: step.because === 'held' ? (record.hold ?? 'refused') : step.because }
     case 'refuse':
       throw new TypeError(`unreachable: refused as ${step.because} in recover()`)
     default:

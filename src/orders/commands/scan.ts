@@ -68,7 +68,8 @@ export async function* scanOrders(
     })
     const { items, total, hasMore } = value
     const received = items.length
-    if (received === 0) return refuseMore(hasMore, info, told)
+    const isCut = record !== undefined && hasMore === true
+    if (received === 0) return refuseCut(isCut, info, told)
     const page = items.map(readRow).filter((listed) => listed !== undefined)
     const known = seen.size
     for (const { id } of page) seen.add(id)
@@ -85,16 +86,19 @@ export async function* scanOrders(
       )
       // Stop at an announced end only after two consecutive pages without new rows.
       if (progress.stale > 1 && isWhole) return
-      if (progress.isOver(info, told)) return refuseMore(hasMore, info, told)
+      if (progress.isOver(info, told)) return refuseCut(isCut, info, told)
     }
     frontier = Math.max(frontier, offset + received)
     offset += advanceBy(received)
   }
 }
 
-/** A service may limit `offset`, or leave out rows of a page, and then not show rows that it announces. */
-function refuseMore(hasMore: boolean | undefined, info: InfoSource, charged: Charged): void {
-  if (hasMore === true) throw unreadable('announces more rows than it shows', info, charged)
+/**
+ * A service may limit `offset`, or leave out rows of a page. Such a list does not permit create() to send the
+ * order.
+ */
+function refuseCut(isCut: boolean, info: InfoSource, charged: Charged): void {
+  if (isCut) throw unreadable('announces more rows than it shows', info, charged)
 }
 
 export function advanceBy(received: number): number {

@@ -19,12 +19,22 @@ export interface Timing {
   readonly attempt: number
 }
 
+interface CallTiming extends Timing {
+  /**
+   * When the call's claim ends. After a crash, the claim of a call with an endless time limit must not keep
+   * others away for longer than a key may be sent under any clock.
+   */
+  readonly until: number
+}
+
 export function timingOf(
   { connection, safeRetryWindow }: OrderContext,
   { settings, deadline }: Pick<Job, 'settings' | 'deadline'>,
-): Timing {
-  const attempt = Math.min(settings.timeout, Math.max(0, deadline.remaining()))
-  return { now: connection.runtime.now(), safeRetryWindow, attempt }
+): CallTiming {
+  const now = connection.runtime.now()
+  const left = deadline.remaining()
+  const attempt = Math.min(settings.timeout, Math.max(0, left))
+  return { now, safeRetryWindow, attempt, until: now + Math.min(left, safeRetryWindow + 2 * PERSON_SKEW) }
 }
 
 /**

@@ -128,14 +128,13 @@ export const spent: Condition = (record, facts) =>
 
 /**
  * Behind a refusal, a hidden retry may have bought the order under a key that the service may have
- * forgotten, or that the order no longer uses. A list that was read before the record changed proves
- * nothing.
+ * forgotten, or under an earlier key. A list that was read before the record changed proves nothing.
  */
 export const maybeHidden: Condition = (record, facts) =>
-  record.maybeHidden === true &&
+  record.maybeHidden !== undefined &&
   record.version !== facts.unlisted &&
   record.externalOrderId !== undefined &&
-  ((record.highest ?? record.generation) > 0 || !mayAttempt(record.firstSentAt, facts))
+  (record.maybeHidden === 'moved' || !mayAttempt(record.firstSentAt, facts))
 
 /**
  * A call whose key would be replaced may still send it, or was still sending when the person decided:
@@ -199,8 +198,8 @@ export const RULES: Readonly<Record<KnownPhase, Row>> & {
     forget: [refuse('unsettled')],
   },
   open: {
-    create: [...GUARDS, [overtaken, refuse('duplicate')], send],
-    recover: [[held, lookUp('held')], send],
+    create: [...GUARDS, [overtaken, refuse('duplicate')], [maybeHidden, lookUp('past_window')], send],
+    recover: [[held, lookUp('held')], [maybeHidden, lookUp('held')], send],
     confirm: [verify],
     abandon: CLOSE,
     forget: [refuse('unsettled')],

@@ -63,7 +63,7 @@ export function claim(
     externalOrderId,
     body,
     order: record?.order,
-    maybeHidden: record?.maybeHidden,
+    maybeHidden: isSameKey ? record.maybeHidden : record?.maybeHidden && 'moved',
     highest: highest > key.generation ? highest : undefined,
     firstKeySentAt: left?.firstKeySentAt,
     firstRejection: left?.firstRejection,

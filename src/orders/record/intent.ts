@@ -99,11 +99,7 @@ function lostName(
 }
 
 /** An earlier, valid call with the same name may have been charged, and the error must say so. */
-export function slotOfInvalid(
-  derive: Derive,
-  request: CreateOrderRequest,
-  idempotencyKey: unknown,
-): string | undefined {
+export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string | undefined {
   let written: unknown
   try {
     // Runs getters and `toJSON()`, as canonical JSON does, and skips all other fields, which may be
@@ -115,13 +111,7 @@ export function slotOfInvalid(
   const externalOrderId = ownValue(ownValue(written, 'metadata'), 'externalOrderId')
   const reference = typeof externalOrderId === 'string' ? externalOrderId : undefined
   const key = checkIdempotencyKey(idempotencyKey) === undefined ? String(idempotencyKey) : undefined
-  if ((reference ?? key) !== undefined) return slotOf(reference, key, String)
-  try {
-    // Only an option may be wrong.
-    return readIntent(derive, request, {}).slot
-  } catch {
-    return undefined
-  }
+  return (reference ?? key) === undefined ? undefined : slotOf(reference, key, String)
 }
 
 function invalid(issues: readonly Issue[]): InvalidRequestError {

@@ -138,8 +138,7 @@ async function claimOrEnd(
     const now = connection.runtime.now()
     const lease = {
       now,
-      // Not beyond the key's window, after which this call sends nothing: a crash would keep others away.
-      until: Math.min(now + deadline.remaining(), (key.firstSentAt ?? now) + context.safeRetryWindow),
+      until: timingOf(context, job).until,
       claim: callId,
       apiKeyTag: tagOf(context, key.key, credential, base?.key === key.key ? base.apiKeyTag : undefined),
     }

@@ -17,8 +17,6 @@ import { type Deadline, Interruption } from '../../http/deadline.ts'
 import { type CallContext, errorOf, unexpectedBody } from '../../http/failures.ts'
 import { infoLater } from '../../http/request.ts'
 import { differingFields, referenceIn, rowIdOf } from '../../identity/keys.ts'
-import type { CreateOrderRequest } from '../../schemas/order.ts'
-import { continued } from '../protocol/keys.ts'
 import type { RefusalOf } from '../protocol/rules.ts'
 import { type CreateJob, type Job, ORDERS_PATH, type OrderContext, SENDING } from '../record/context.ts'
 import { slotOfInvalid } from '../record/intent.ts'
@@ -167,17 +165,16 @@ export function orderCall(
 export async function argumentError(
   { journal, connection }: OrderContext,
   error: unknown,
-  request: CreateOrderRequest,
+  request: unknown,
   idempotencyKey: unknown,
   deadline: Deadline,
 ): Promise<unknown> {
   if (!(error instanceof InvalidRequestError)) return error
-  const { deriveId } = connection.runtime
-  const slot = slotOfInvalid(deriveId, request, idempotencyKey)
+  const slot = slotOfInvalid(request, idempotencyKey)
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
-  const rowId = rowIdOf(deriveId, slot)
+  const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
-  const record = 'id' in found ? continued(found.record) : undefined
+  const record = 'id' in found ? found.record : undefined
   const known = recordFacts(record)
   // A record that could not be read, or that another call is about to write, may be of a charged order.
   const isUnsure = !('id' in found) || journal.shared.live.has(rowId)

@@ -11,29 +11,6 @@ it('the error of an order that is not valid names the reference of that order', 
   lab.sandbox.expectCharges(0)
 })
 
-it.each([{ totalTimeout: 0 }, { idempotencyKey: undefined }])(
-  'an error of the options does not report an order without a name as uncharged: %j',
-  async (lab, options) => {
-    const told = async (request: CreateOrderRequest) => (await failure(lab.create(request, options))).charged
-    const open = anonymousOrder({ target: '@open' })
-    lab.fault({ type: 'commitThenDrop' }, 'always')
-    await failure(lab.client({ maxRetries: 0 }).orders.create(open))
-    lab.sandbox.faults.clear()
-    expect(await told(open)).toBe('unknown')
-    expect(await told(anonymousOrder())).toBe('no')
-    await lab.create(anonymousOrder())
-    // An identical call is another order.
-    expect(await told(anonymousOrder())).toBe('no')
-  },
-)
-
-it('the error of an order that is not valid finds the order by a key that a getter returns', async (lab) => {
-  const options = Object.defineProperty({}, 'idempotencyKey', { enumerable: true, get: () => 'k1' })
-  await lab.create(anonymousOrder(), options)
-  const error = await failure(lab.create(anonymousOrder({ quantity: 0 }), options))
-  expect(error).toMatchObject({ code: 'invalid_request', charged: 'yes', idempotencyKey: 'k1' })
-})
-
 it('an option of another library is answered with ours: parallel', (lab) => {
   // @ts-expect-error as a program in JavaScript may pass it
   expect(() => lab.orders.createMany([], { parallel: 4 })).toThrow('concurrency')

@@ -597,12 +597,15 @@ export const drawHarderScene = oneOf(STILL, {
   hiddenThenMoved: scene(2, (draw) => {
     const again = (): Scripted => [
       draw.pick<Scripted[0]>(A_MINUTE, minutes(8, 14), minutes(21, 30)),
-      'create',
+      draw.pick('create', 'create', 'create', 'recover'),
     ]
     const topUp = (amount: number): Scripted => [minutes(1, 3), { ...TOP_UP, amount }]
     return {
       resends: true,
-      habits: [habit(['send'], 'resent', draw.pick(0.5, 0.9))],
+      habits: [
+        habit(['send'], draw.pick('unacknowledged', 'crash after'), draw.pick(0, 0.2)),
+        habit(['send'], 'resent', draw.pick(0.5, 0.9)),
+      ],
       balance: draw.pick(0, PRICE),
       intents: [REFERENCE],
       client: { ...PATIENT, maxRetries: draw.pick(1, 4) },

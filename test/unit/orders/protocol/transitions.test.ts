@@ -74,6 +74,7 @@ describe('a claim', () => {
     ...{ firstSentAt: 10, busyUntil, othersUntil },
   })
   const left = { firstKeySentAt: 10, firstRejection: refusal }
+  const HIDDEN = { maybeHidden: true } as const
   const below = { ...clean, highest: 2, key: 'k0', generation: 1 }
   const derived = { origin: 'derived' } as const
   const random = { ...clean, origin: 'random', key: 'k0' } as const
@@ -96,6 +97,13 @@ describe('a claim', () => {
       held(undefined, 50),
       SAME,
       late,
+    ],
+    ['of an order that may be hidden', CLAIMED, { firstSentAt: 10, ...HIDDEN }],
+    [
+      'with the next key, of an order that may be hidden',
+      { ...REOPENED, ...SENT_NOW, ...left, maybeHidden: 'moved' },
+      { ...again, ...HIDDEN },
+      NEXT,
     ],
     ['of an order that is held', { ...CLAIMED, hold: undefined }, { firstSentAt: 10, hold: 'aborted' }],
     ['of an order that exists', CLAIMED, { ...clean, state: 'created', order: { id: 'o1' } }],
