@@ -80,7 +80,7 @@ function textOf(
   return `${head}${terminal.paint(attention ? 'yellow' : 'green', row.slice(0, width))}${row.slice(width)}\n`
 }
 
-/** A claim of a client without time limits ends later than the last time that a Date can have. */
+/** With endless time limits, a claim ends later than the last time that a Date can have. */
 const LAST_TIME = 8.64e15
 
 export function time(milliseconds: number | undefined): string | undefined {

@@ -5,6 +5,7 @@ import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../er
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline, GRACE } from '../../http/deadline.ts'
 import { abortedError, errorOf } from '../../http/failures.ts'
+import { isNameless } from '../../identity/keys.ts'
 import { callSettings } from '../../settings/arguments.ts'
 import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
@@ -159,7 +160,7 @@ async function ruledOutcome(
     case 'read':
       return await lookUpById(context, found, settings)
     case 'look_up':
-      return { found, reason: step.because === 'held' ? (record.hold ?? 'refused') : step.because }
+      return { found, reason: step.because === 'held' ? (record.hold ?? 'aborted') : step.because }
     case 'refuse':
       throw new TypeError(`unreachable: refused as ${step.because} in recover()`)
     default:
@@ -185,7 +186,7 @@ async function untouched(
   const record = (await context.journal.newest(id, time))?.record
   if (record === undefined || !isPending(record)) return record && outcomeOf(record)
   // The row of a nameless order may have got another order since the error.
-  const isOwn = (error?.idempotencyKey ?? record.key) === record.key
+  const isOwn = !isNameless(record.slot) || (error?.idempotencyKey ?? record.key) === record.key
   // Also if the order is known to exist: an error of the store or the connection does not say so.
   return { outcome: 'still_open', record: publicRecord(record), ...(isOwn && defined({ error })) }
 }

@@ -98,7 +98,7 @@ export async function* scanOrders(
  * order.
  */
 function refuseCut(isCut: boolean, info: InfoSource, charged: Charged): void {
-  if (isCut) throw unreadable('announces more rows than it shows', info, charged)
+  if (isCut) throw unreadable('announces more rows', info, charged)
 }
 
 export function advanceBy(received: number): number {

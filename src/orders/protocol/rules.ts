@@ -198,8 +198,8 @@ export const RULES: Readonly<Record<KnownPhase, Row>> & {
     forget: [refuse('unsettled')],
   },
   open: {
-    create: [...GUARDS, [overtaken, refuse('duplicate')], [maybeHidden, lookUp('past_window')], send],
-    recover: [[held, lookUp('held')], [maybeHidden, lookUp('held')], send],
+    create: [...GUARDS, [overtaken, refuse('duplicate')], send],
+    recover: [[held, lookUp('held')], send],
     confirm: [verify],
     abandon: CLOSE,
     forget: [refuse('unsettled')],
