@@ -251,7 +251,7 @@ export class Progress {
   }
 }
 
-export function unreadable(what: string, info: InfoSource, charged: Charged): InvalidResponseError {
+function unreadable(what: string, info: InfoSource, charged: Charged): InvalidResponseError {
   const { attempts, status } = infoFrom(info)
   const money = charged === 'no' ? '' : ` ${moneySentence(charged)}`
   return new InvalidResponseError(

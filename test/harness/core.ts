@@ -21,7 +21,7 @@ export interface StoredRecord extends Omit<OrderRecord, 'attempts' | 'hold'> {
   readonly body?: string
   readonly hold?: string
   /** True if its refusal may hide a charge. */
-  readonly maybeHidden?: true | 'moved'
+  readonly maybeHidden?: true
   /** Empty until a call claims the record. */
   readonly apiKeyTag: string
   /** True if the order is as complete as it can be. */

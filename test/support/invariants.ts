@@ -352,8 +352,7 @@ const agreementOfCreates: Invariant = (log) =>
     if (call.storeTrouble === true && told.charged !== 'no') return []
     if (call.overslept === true && told.charged === 'unknown' && told.code === 'timeout') return []
     // The look-up of an order whose refusal may hide a charge may fail, or show nothing of references.
-    const looks =
-      record?.maybeHidden !== undefined && !log.requests.some(({ call: sender }) => sender === call.id)
+    const looks = record?.maybeHidden === true && !log.requests.some(({ call: sender }) => sender === call.id)
     const isDoubt = looks && (told.code !== 'unresolved_order' || isVague(log))
     if (isDoubt && stored === 'no' && told.charged === 'unknown') return []
     // A write that an earlier call abandoned may be applied during this call, which then cannot

@@ -37,7 +37,7 @@ interface Measured {
 
 const measured: readonly Measured[] = [
   // The goal of 53 kB is not met: docs/decisions/bundle-size.md shows what the rest consists of.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 61_800, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 61_750, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',

@@ -1,12 +1,10 @@
 /** Reads the service's whole list of orders. */
 import { defined, isObject, ownValue } from '../../defined.ts'
-import type { Charged } from '../../errors/classes.ts'
 import type { CallSettings, Endpoint } from '../../http/call.ts'
 import { queryString } from '../../http/path.ts'
 import { READ_PAGE, read } from '../../http/request.ts'
 import { DEFAULT_LIMIT } from '../../lists/prefetch.ts'
-import { Progress, saysEnd, unreadable } from '../../lists/walk.ts'
-import type { InfoSource } from '../../response-info.ts'
+import { Progress, saysEnd } from '../../lists/walk.ts'
 import { checkNow, wrong } from '../../schemas/check.ts'
 import { envelopeOf } from '../../schemas/list.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
@@ -44,7 +42,6 @@ export async function* scanOrders(
 ): AsyncGenerator<readonly ListedOrder[], void, undefined> {
   const endpoint: Endpoint = { operation, method: 'GET', permission: 'orders:read' }
   const limit = DEFAULT_LIMIT
-  const told = charged ?? 'no'
   const seen = new Set<string>()
   const progress = new Progress()
   let offset = 0
@@ -62,14 +59,15 @@ export async function* scanOrders(
       names: recordFacts(record),
       parse: (body) => {
         const found = envelopeOf(body, 'id', context.listEnvelope)
-        const isBad = record !== undefined && 'value' in found && !found.value.items.every(readRow)
-        return isBad ? wrong('has a row without an id that is a string') : found
+        if (record === undefined || !('value' in found)) return found
+        const { items, hasMore } = found.value
+        if (items.length === 0 && hasMore) return wrong('has no rows, but announces more')
+        return items.every(readRow) ? found : wrong('has a row without an id that is a string')
       },
     })
     const { items, total, hasMore } = value
     const received = items.length
-    const isCut = record !== undefined && hasMore === true
-    if (received === 0) return refuseCut(isCut, info, told)
+    if (received === 0) return
     const page = items.map(readRow).filter((listed) => listed !== undefined)
     const known = seen.size
     for (const { id } of page) seen.add(id)
@@ -86,19 +84,12 @@ export async function* scanOrders(
       )
       // Stop at an announced end only after two consecutive pages without new rows.
       if (progress.stale > 1 && isWhole) return
-      if (progress.isOver(info, told)) return refuseCut(isCut, info, told)
+      // A service that limits `offset` repeats a page, and announces more: create() must not believe this end.
+      if (progress.isOver(info, charged ?? 'no') && !(record && hasMore)) return
     }
     frontier = Math.max(frontier, offset + received)
     offset += advanceBy(received)
   }
-}
-
-/**
- * A service may limit `offset`, or leave out rows of a page. Such a list does not permit create() to send the
- * order.
- */
-function refuseCut(isCut: boolean, info: InfoSource, charged: Charged): void {
-  if (isCut) throw unreadable('announces more rows', info, charged)
 }
 
 export function advanceBy(received: number): number {

@@ -127,14 +127,14 @@ export const spent: Condition = (record, facts) =>
   startOf(record, facts, facts.wanted?.idempotencyKey) === undefined
 
 /**
- * Behind a refusal, a hidden retry may have bought the order under a key that the service may have
- * forgotten, or under an earlier key. A list that was read before the record changed proves nothing.
+ * Behind the refusal, a hidden retry may have bought the order, and the service may have forgotten
+ * its key. A list that was read before the record changed proves nothing.
  */
 export const maybeHidden: Condition = (record, facts) =>
-  record.maybeHidden !== undefined &&
+  record.maybeHidden === true &&
   record.version !== facts.unlisted &&
   record.externalOrderId !== undefined &&
-  (record.maybeHidden === 'moved' || !mayAttempt(record.firstSentAt, facts))
+  !mayAttempt(record.firstSentAt, facts)
 
 /**
  * A call whose key would be replaced may still send it, or was still sending when the person decided:

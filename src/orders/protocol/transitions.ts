@@ -63,7 +63,7 @@ export function claim(
     externalOrderId,
     body,
     order: record?.order,
-    maybeHidden: isSameKey ? record.maybeHidden : record?.maybeHidden && 'moved',
+    maybeHidden: record?.maybeHidden,
     highest: highest > key.generation ? highest : undefined,
     firstKeySentAt: left?.firstKeySentAt,
     firstRejection: left?.firstRejection,
@@ -179,9 +179,7 @@ export function isAnother(newest: RecordContent, mine: RecordContent): boolean {
  * the key is also the order's name.
  */
 export function abandon(record: RecordContent, next: Key | undefined, id: string): RecordContent {
-  const ended = { busyUntil: undefined, othersUntil: undefined, body: undefined, hold: undefined }
-  // The person also decides about what a hidden retry may have bought.
-  const gone = { ...ended, maybeHidden: undefined }
+  const gone = { busyUntil: undefined, othersUntil: undefined, body: undefined, hold: undefined }
   const closed = { state: 'rejected', rejection: { kind: 'abandoned' }, claim: id } as const
   // A call that has died may have sent the key, so a later refusal does not prove that nothing was bought.
   if (next === undefined)

@@ -106,10 +106,10 @@ export interface JournalRecord extends Unknown<Omit<OrderRecord, 'request'>> {
   /** How the service refused the derived first key, while a later key is current. */
   readonly firstRejection?: Rejection | undefined
   /**
-   * Set if a `fetch` may have repeated a request of this order, so that behind its refusal the order may
-   * have been bought; `'moved'` if that may have been under an earlier key.
+   * True if a `fetch` may have repeated a request of this order, so that behind its refusal the order may
+   * have been bought.
    */
-  readonly maybeHidden?: true | 'moved' | undefined
+  readonly maybeHidden?: true | undefined
   /** Empty for an order that only `resolve()` has recorded: its payload is unknown. */
   readonly fingerprint: Fingerprint
   /** Canonical JSON. Dropped once the request need not be sent again. */

@@ -145,12 +145,7 @@ async function claimOrEnd(
     // An earlier call may have sent the stored body, whose metadata may differ. Judged at the same time
     // as the rule: the clock may have gone back since.
     const payload = continues && !permitsOther(base, facts.now) ? undefined : intent
-    const claimed = claim(base, payload, key, lease)
-    // The list was just read. What it lacks, no earlier key has bought.
-    const content =
-      claimed.maybeHidden && record?.version === job.unlisted
-        ? { ...claimed, maybeHidden: true as const }
-        : claimed
+    const content = claim(base, payload, key, lease)
     // A new order must not inherit the times of the earlier order in its row.
     const over: Found = base === undefined && found.row ? { id: rowId, row: found.row } : found
     const written = await journal.write(over, content, deadline)

@@ -80,8 +80,8 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
     }
     const code = outcome?.code === undefined ? undefined : redact(outcome.code, trail.secrets)
     const heard = { kind: 'refused', ...defined({ status: outcome?.status, code }) } as const
-    const hidden = (trail.attempts > 0 && connection.mayResend) || undefined
-    const record = { ...mine.record, maybeHidden: mine.record.maybeHidden ?? hidden }
+    const hidden = trail.attempts > 0 && connection.mayResend
+    const record = hidden ? { ...mine.record, maybeHidden: true as const } : mine.record
     const moves = movesOn(context, tried, heard, earlier)
     // The attempt under a new key is a retry. Without a retry left, the order stays refused.
     if (moves && retriesLeft >= 0 && deadline.over() === undefined) {

@@ -1,7 +1,5 @@
 import type { FaultListChange } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
-import { CustomerOrderingClient } from '../../../src/client.ts'
-import { MemoryStore } from '../../../src/stores/memory.ts'
 import { it, keysOf } from '../../support/history.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
 
@@ -67,52 +65,6 @@ it('a key that may have bought behind a refusal is kept if it belongs to another
     expect(await failure(client.orders.create(changed))).toMatchObject(conflict)
     lab.charged()
   }
-})
-
-/** A wallet with money for one order, which the service checks before the key. */
-const CHECKS = ['auth', 'validation', 'service', 'balance', 'key'] as const
-
-it.each(['shop', ''])(
-  'an order that may have been bought under an earlier key is looked up before another is sent: account %j',
-  async (_lab, account) => {
-    for (const [pause, first] of [[1, true] as const, [11, true] as const, [1, false] as const]) {
-      const lab = new Lab({ behaviour: { checks: CHECKS, keyLifetime: 20 * MINUTE, rememberedRefusals: [] } })
-      const { account: _, ...options } = { ...lab.options, store: new MemoryStore(), fetch: retrying(lab) }
-      const { orders } = new CustomerOrderingClient({ ...options, ...(account && { account }) }, lab.runtime)
-      const refused = async (balance: number): Promise<void> => {
-        lab.sandbox.setBalance(lab.sandbox.customerId, balance)
-        expect(await failure(orders.create(REQUEST))).toMatchObject({ code: 'payment_required' })
-        lab.runtime.jump(pause * MINUTE)
-      }
-      // The response to the charge is lost, and the second copy finds the wallet empty.
-      if (first) lab.fault({ type: 'commitThenDrop' }, 1, 'createOrder')
-      await refused(first ? 2500 : 0)
-      await refused(0)
-      expect(keysOf(lab).at(-1)).toBe(1)
-      if (!first) {
-        lab.fault({ type: 'commitThenDrop' }, 1, 'createOrder')
-        await refused(2500)
-      }
-      lab.topUp()
-      const placed = await orders.create(REQUEST)
-      expect(placed.id).toBe(lab.charged())
-    }
-  },
-)
-
-it('an order that a person has abandoned is not looked up, although a retry may have been hidden', async (lab) => {
-  const { orders } = lab.client({ fetch: retrying(lab), maxRetries: 0 })
-  lab.fault({ type: 'status', status: 402, code: 'REFUSED' })
-  await failure(orders.create(REQUEST))
-  lab.fault({ type: 'drop' }, 'always')
-  await failure(orders.create(REQUEST))
-  lab.sandbox.faults.clear()
-  await orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
-  lab.runtime.jump(MINUTE)
-  lab.fault({ type: 'status', status: 402, code: 'REFUSED' })
-  await failure(orders.create(REQUEST))
-  await orders.create(REQUEST)
-  expect(lab.sandbox.requests.map(({ method }) => method)).not.toContain('GET')
 })
 
 it('a call with such a fetch that sends nothing leaves no doubt', async (lab) => {
@@ -259,26 +211,30 @@ describe('the look-up of create() for an order that was refused', () => {
     expect(placed.id).toBe(lab.charged())
   })
 
-  it.each<[string, (offset: number) => object]>([
-    ['shows none of them', () => ({ items: [], total: 1, hasMore: true })],
+  it.each<[string, string, (offset: number) => object]>([
+    ['shows none of them', 'announces more', () => ({ items: [], total: 1, hasMore: true })],
     [
       'limits the offset',
+      'the service repeats its rows',
       (offset) => ({ items: [{ id: offset < 40 ? `o${offset}` : 'last' }], total: 99, hasMore: true }),
     ],
-  ])('a list that announces more orders does not permit a new key: it %s', async (_lab, _what, bodyAt) => {
-    const lab = await refusedAfterCharge(402)
-    const change = ({ url }: Request): Response =>
-      Response.json(bodyAt(Number(new URL(url).searchParams.get('offset'))))
-    const limited: typeof fetch = async (input, init) => {
-      const request = new Request(input, init)
-      return request.method === 'GET' ? change(request) : await lab.sandbox.fetch(request)
-    }
-    const { orders } = lab.client({ fetch: limited })
-    const error = await failure(orders.create(REQUEST))
-    expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown' })
-    expect(error.message).toContain('announces more rows')
-    lab.charged()
-  })
+  ])(
+    'a list that announces more orders does not permit a new key: it %s',
+    async (_lab, _what, problem, bodyAt) => {
+      const lab = await refusedAfterCharge(402)
+      const change = ({ url }: Request): Response =>
+        Response.json(bodyAt(Number(new URL(url).searchParams.get('offset'))))
+      const limited: typeof fetch = async (input, init) => {
+        const request = new Request(input, init)
+        return request.method === 'GET' ? change(request) : await lab.sandbox.fetch(request)
+      }
+      const { orders } = lab.client({ fetch: limited })
+      const error = await failure(orders.create(REQUEST))
+      expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown' })
+      expect(error.message).toContain(problem)
+      lab.charged()
+    },
+  )
 
   it.each(['300', '0, 12'])('a list from a cache does not permit a new key: Age %s', async (_lab, age) => {
     const lab = await refused()

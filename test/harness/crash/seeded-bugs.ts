@@ -182,12 +182,6 @@ const BUGS = {
       }),
     'a claim forgets that a fetch may have hidden a charge': () =>
       around(claim, (original, ...rest) => ({ ...original(...rest), maybeHidden: undefined })),
-    'an order moves to another key, and forgets what may be hidden behind the one before': () =>
-      around(claim, (original, record, intent, key, lease) => {
-        const isSame = record === undefined || record.key === key.key
-        const claimed = original(record, intent, key, lease)
-        return isSame ? claimed : { ...claimed, maybeHidden: undefined }
-      }),
     'a conflict moves to another key although a hidden retry may have bought the order': () =>
       around(movesOn, (original, context, tried, ...rest) => {
         const record = { ...tried.mine.record, maybeHidden: undefined }

@@ -591,35 +591,6 @@ export const drawHarderScene = oneOf(STILL, {
     }
   }),
   /**
-   * The same with a wallet that is checked before the key: the order moves to other keys while it is
-   * empty. Nobody tops it up between two requests of one call, and the response to another key arrives:
-   * either may buy twice.
-   */
-  hiddenThenMoved: scene(2, (draw) => {
-    const again = (): Scripted => [
-      draw.pick<Scripted[0]>(A_MINUTE, minutes(8, 14), minutes(21, 30)),
-      'create',
-    ]
-    const topUp = (amount: number): Scripted => [minutes(1, 3), { ...TOP_UP, amount }]
-    return {
-      resends: true,
-      habits: [habit(['send'], 'resent', draw.pick(0.5, 0.9))],
-      balance: draw.pick(0, PRICE),
-      intents: [REFERENCE],
-      client: { ...PATIENT, maxRetries: draw.pick(1, 4) },
-      server: {
-        ...LISTED,
-        checks: ['auth', 'validation', 'service', 'balance', 'key'],
-        keyLifetime: WINDOW,
-        keyFormat: 'any',
-      },
-      script: [
-        ...[[AT_ONCE, CREATE] as const, again(), topUp(PRICE)],
-        ...[again(), again(), topUp(4 * PRICE), again(), again()],
-      ],
-    }
-  }),
-  /**
    * Another integration orders the same with the same reference, for another target or from another
    * source system. A look-up for several systems reads the whole list.
    */

@@ -39,7 +39,6 @@ const ahead = (by: number) => ({ updatedAt: NOW + by })
 const decided = (ago: number) => ({ decidedAt: NOW - ago })
 const seen = decided(10 * MINUTE)
 const hidden = { maybeHidden: true } as const
-const moved = { maybeHidden: 'moved' } as const
 const CALLERS = { origin: 'caller' } as const
 const given = { wanted: { ...intent, idempotencyKey: record().key } }
 
@@ -79,8 +78,6 @@ const CREATE: readonly Line[] = [
   ['open and nameless, and a call was overtaken', 'refuse duplicate', { ...nameless, othersUntil: NOW + 1 }],
   ['open and nameless, and the overtaken call has ended', 'send', { ...nameless, othersUntil: NOW }],
   ['open and held', 'send', { hold: 'aborted' }],
-  ['open, may have been resent', 'send', hidden],
-  ['open, may have been resent under an earlier key', 'send', moved],
   ['stale', 'refuse window', stale],
   ['stale and nameless', 'refuse window', { ...nameless, ...stale }],
   ['stale and held', 'refuse window', { ...stale, hold: 'conflict' }],
@@ -107,7 +104,6 @@ const CREATE: readonly Line[] = [
   ['refused under our key, which the caller gives, past the window', 'refuse spent', outdated, given],
   ['refused, past the window, and may have been resent', 'look_up past_window', { ...outdated, ...hidden }],
   ['refused, may have been resent, but inside the window', 'send', { ...refused, ...hidden }],
-  ['refused, may have been resent under an earlier key', 'look_up past_window', { ...refused, ...moved }],
   ['refused, may have been resent, but nameless', 'send', { ...outdated, ...hidden, ...nameless }],
   ['refused, may have been resent, but unlisted', 'send', { ...outdated, ...hidden }, { unlisted: 1 }],
   [
@@ -125,8 +121,6 @@ const RECOVER: readonly Line[] = [
   ['open, aborted by its caller', 'look_up held', { hold: 'aborted' }],
   ['open, refused after doubt', 'look_up held', { hold: 'refused' }],
   ['open, in conflict', 'look_up held', { hold: 'conflict' }],
-  ['open, may have been resent', 'send', hidden],
-  ['open, may have been resent under an earlier key', 'send', moved],
   ['stale', 'look_up past_window', stale],
   ['stale, held', 'look_up held', { ...stale, hold: 'aborted' }],
   ['created', 'tell', created],
@@ -260,7 +254,7 @@ const records: fc.Arbitrary<JournalRecord> = fc
     attempts: fc.nat(3),
     generation: fc.nat(3),
     firstSentAt: maybe(times),
-    maybeHidden: maybe(fc.constantFrom(true as const, 'moved' as const)),
+    maybeHidden: maybe(fc.constant(true as const)),
     firstKeySentAt: maybe(times),
     busyUntil: maybe(times),
     othersUntil: maybe(times),

@@ -74,7 +74,6 @@ describe('a claim', () => {
     ...{ firstSentAt: 10, busyUntil, othersUntil },
   })
   const left = { firstKeySentAt: 10, firstRejection: refusal }
-  const HIDDEN = { maybeHidden: true } as const
   const below = { ...clean, highest: 2, key: 'k0', generation: 1 }
   const derived = { origin: 'derived' } as const
   const random = { ...clean, origin: 'random', key: 'k0' } as const
@@ -97,13 +96,6 @@ describe('a claim', () => {
       held(undefined, 50),
       SAME,
       late,
-    ],
-    ['of an order that may be hidden', CLAIMED, { firstSentAt: 10, ...HIDDEN }],
-    [
-      'with the next key, of an order that may be hidden',
-      { ...REOPENED, ...SENT_NOW, ...left, maybeHidden: 'moved' },
-      { ...again, ...HIDDEN },
-      NEXT,
     ],
     ['of an order that is held', { ...CLAIMED, hold: undefined }, { firstSentAt: 10, hold: 'aborted' }],
     ['of an order that exists', CLAIMED, { ...clean, state: 'created', order: { id: 'o1' } }],
@@ -286,7 +278,6 @@ describe('an order that a person abandons', () => {
       { busyUntil: 99, othersUntil: 120, hold: 'conflict', highest: 2 },
       NEXT,
     ],
-    ['is no longer in doubt', { ...next, maybeHidden: undefined }, { maybeHidden: true }, NEXT],
     [
       'keeps a key that is its name, in doubt',
       { ...closed, generation: 1, hold: undefined, ambiguous: true },
