@@ -157,7 +157,8 @@ export function runLogOf(records: Records): RunRecorder {
     const { timeout, totalTimeout, maxRetries, safeRetryWindow } = life.limits
     const sendsFor = safeRetryWindow - CLOCK_SKEW
     const facts = {
-      ...{ kind, time: beganAt, wall, totalTimeout, maxRetries, sendsFor, attempt: timeout },
+      // The wall clock counts whole milliseconds, and may tick between the client's check and the event.
+      ...{ kind, time: beganAt, wall, totalTimeout, maxRetries, sendsFor: sendsFor + 1, attempt: timeout },
       repeatsFor: sendsFor - timeout,
       ...defined({ intent: reference }),
       // A result that a call could not store is stored later by its process, during other calls.
