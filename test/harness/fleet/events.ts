@@ -52,8 +52,11 @@ export type FleetEvent = {
       readonly kind: 'create' | 'recover' | 'resolve'
       readonly reference?: string
     }
-  /** The client has read its clock for this call by now. Writing `began` may have taken a while. */
-  | { readonly event: 'called'; readonly call: string }
+  /**
+   * The client has read its clock for this call by now. Writing `began` may have taken a while.
+   * `since`: the wall clock just before.
+   */
+  | { readonly event: 'called'; readonly call: string; readonly since: number }
   /** `waiting`: the store has not yet responded to every call. */
   | { readonly event: 'told'; readonly call: string; readonly told: Told; readonly waiting: boolean }
   | { readonly event: 'recovered'; readonly call: string; readonly recovered: readonly Recovered[] }

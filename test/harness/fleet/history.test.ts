@@ -1,7 +1,8 @@
+import type { SandboxRequest } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
-import { agreement } from '../../support/invariants.ts'
+import { agreement, oneCharge } from '../../support/invariants.ts'
 import { LEFT_OPEN } from '../../support/order-context.ts'
-import type { Happening } from './events.ts'
+import { CALL_HEADER, type Happening } from './events.ts'
 import { type Life, runLogOf } from './history.ts'
 
 const wall = 1_700_000_000_000
@@ -21,7 +22,7 @@ const NOTHING_ELSE = { requests: [], answers: new Map(), ledger: [], rows: [] }
 it('a call of the fleet begins when its client has read the clock, even if writing the log takes long', () => {
   const events: readonly (readonly [number, Happening])[] = [
     [10, { event: 'began', call: 'slow', kind: 'create', reference: 'r1' }],
-    [95, { event: 'called', call: 'slow' }],
+    [95, { event: 'called', call: 'slow', since: wall }],
     [120, { event: 'told', call: 'slow', told: TIMED_OUT, waiting: false }],
     [130, { event: 'began', call: 'killed', kind: 'create', reference: 'r2' }],
   ]
@@ -66,7 +67,7 @@ describe('the order of another process', () => {
     const call = 'late'
     const events: Logged[] = [
       [1000, { event: 'began', call, kind: 'create', reference: 'r' }],
-      [calledAt, { event: 'called', call }],
+      [calledAt, { event: 'called', call, since: wall }],
       ...meanwhile,
       [endedAt, { event: 'told', call, told: TIMED_OUT, waiting: false }],
     ]
@@ -75,4 +76,36 @@ describe('the order of another process', () => {
       judged === excused ? [] : broken,
     )
   })
+})
+
+it.each([
+  ['in the last millisecond of its window', 6200, []],
+  ['a millisecond later', 6201, ['I1: r was sent with key k 7100 ms after its first send']],
+])('a request is judged by the wall clock of its process alone: %s', (_when, since, broken) => {
+  const record = { ...LEFT_OPEN, slot: 'ref:r', key: 'k', externalOrderId: 'r', firstSentAt: wall }
+  const row = {
+    ...{ scope: 's', id: 'row', version: 1, open: true, state: 'open' as const },
+    ...{ createdAt: wall, updatedAt: wall, data: JSON.stringify(record) },
+  }
+  const call = 'c'
+  const on = (at: number, clock: number, happening: Happening) => ({ at, wall: wall + clock, ...happening })
+  const buyer: Life = {
+    ...life('buyer', [], []),
+    limits: { ...limits, totalTimeout: 1200, safeRetryWindow: 37_400 },
+    events: [
+      on(6000, since, { event: 'began', call, kind: 'create', reference: 'r' }),
+      // The client has begun the call 0.9 ms before it could log this.
+      on(6000.9, since, { event: 'called', call, since: wall + since }),
+      on(6900, 7100, { event: 'wrote', call, row }),
+      on(6900, 7100, { event: 'sending', call, key: 'k' }),
+    ],
+  }
+  const request: SandboxRequest = {
+    ...{ number: 1, at: 6901, operation: 'createOrder', method: 'POST', path: '/v1/orders' },
+    ...{ headers: { [CALL_HEADER]: call }, idempotencyKey: 'k', apiKeyId: null, faults: [] },
+    ...{ status: 'dropped', response: null, delivery: 'drop', charged: false },
+    body: JSON.stringify({ metadata: { externalOrderId: 'r' } }),
+  }
+  const log = runLogOf({ references: ['r'], lives: [buyer], ...NOTHING_ELSE, requests: [request] })
+  expect(oneCharge(log)).toEqual(broken)
 })

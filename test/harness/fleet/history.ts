@@ -95,7 +95,7 @@ interface Call {
   readonly announcedAt: number
   beganAt: number
   /** The wall clock before it began. */
-  readonly wall: number
+  wall: number
   ended?: { readonly at: number; readonly told?: Told; readonly recovered?: Recovered[] }
   /** Rows that it started to write. */
   readonly rows: StoredRow[]
@@ -120,7 +120,7 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
       const call = 'call' in event && event.call !== undefined ? calls.get(event.call) : undefined
       if (call === undefined) continue
       const { at } = event
-      if (event.event === 'called') call.beganAt = at
+      if (event.event === 'called') Object.assign(call, { beganAt: at, wall: event.since })
       else if (event.event === 'told') {
         call.ended = { at, told: event.told }
         call.storeFailed ||= event.waiting
@@ -157,8 +157,7 @@ export function runLogOf(records: Records): RunRecorder {
     const { timeout, totalTimeout, maxRetries, safeRetryWindow } = life.limits
     const sendsFor = safeRetryWindow - CLOCK_SKEW
     const facts = {
-      // The wall clock counts whole milliseconds, and may tick between the client's check and the event.
-      ...{ kind, time: beganAt, wall, totalTimeout, maxRetries, sendsFor: sendsFor + 1, attempt: timeout },
+      ...{ kind, time: beganAt, wall, totalTimeout, maxRetries, sendsFor, attempt: timeout },
       repeatsFor: sendsFor - timeout,
       ...defined({ intent: reference }),
       // A result that a call could not store is stored later by its process, during other calls.
@@ -192,8 +191,11 @@ export function runLogOf(records: Records): RunRecorder {
       add(at, () => log.read({ path, ...senderId() }))
     if (operation !== 'createOrder') continue
     const key = idempotencyKey ?? ''
-    const { wall, awake, awakeAt } =
+    const { wall, awake } =
       sendings.findLast((each) => each.call === call && each.key === key && each.at <= at) ?? {}
+    const began = calls.get(call ?? '')
+    // By the wall clock, too: two clocks that differ by a part of a millisecond make a call look late.
+    const awakeAt = began && awake && began.beganAt + (awake - began.wall)
     add(at, () => {
       const facts = { intent: referenceOf(body), key, body, ...defined({ wall, awake, awakeAt }) }
       requests.set(request, log.request({ ...facts, ...senderId() }))
@@ -228,10 +230,10 @@ function sendingsOf({ events }: Life) {
   const last = new Map<string | undefined, FleetEvent>()
   return events.flatMap((event) => {
     const call = 'call' in event ? event.call : undefined
-    const { wall: awake, at: awakeAt } = last.get(call) ?? event
+    const { wall: awake } = last.get(call) ?? event
     last.set(call, event)
     if (event.event !== 'sending') return []
-    return { at: event.at, call, key: event.key, wall: event.wall, awake, awakeAt }
+    return { at: event.at, call, key: event.key, wall: event.wall, awake }
   })
 }
 

@@ -127,8 +127,9 @@ async function called<T>(
 ): Promise<T> {
   const call = `${task.name}-${++callsMade}`
   note({ event: 'began', call, kind, ...(reference === undefined ? {} : { reference }) })
+  const since = Date.now()
   const ending = calls.run(call, () => action(call))
-  note({ event: 'called', call })
+  note({ event: 'called', call, since })
   return await ending
 }
 
