@@ -224,11 +224,11 @@ export async function readOnce(
   job: CreateJob,
   found: FoundRecord,
 ): Promise<OrderReply<Order>> {
-  const { journal, connection } = context
+  const { journal } = context
   const { deadline, callId } = job
   const { record } = found
-  const now = connection.runtime.now()
-  const lease = { now, until: timingOf(context, job).until, claim: callId, apiKeyTag: record.apiKeyTag }
+  const { now, until } = timingOf(context, job)
+  const lease = { now, until, claim: callId, apiKeyTag: record.apiKeyTag }
   const written = await journal.write(found, claim(record, undefined, record, lease), deadline)
   if (written.result === 'lost') throw refusedError(job, 'duplicate', undefined)
   if (written.result !== 'written')

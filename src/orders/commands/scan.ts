@@ -84,7 +84,7 @@ export async function* scanOrders(
       )
       // Stop at an announced end only after two consecutive pages without new rows.
       if (progress.stale > 1 && isWhole) return
-      // A service that limits `offset` repeats a page, and announces more: create() must not believe this end.
+      // A service that limits `offset` repeats a page, and announces more. create() must not believe it.
       if (progress.isOver(info, charged ?? 'no') && !(record && hasMore)) return
     }
     frontier = Math.max(frontier, offset + received)

@@ -135,10 +135,10 @@ async function claimOrEnd(
     if (continues && !sameApiKey(context, base, credential))
       return { end: 'ruled', step: OTHER_API_KEY[job.command], found }
     const key = startKey(context, intent, base, facts)
-    const now = connection.runtime.now()
+    const { now, until } = timingOf(context, job)
     const lease = {
       now,
-      until: timingOf(context, job).until,
+      until,
       claim: callId,
       apiKeyTag: tagOf(context, key.key, credential, base?.key === key.key ? base.apiKeyTag : undefined),
     }

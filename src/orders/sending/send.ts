@@ -87,9 +87,8 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
     if (moves && retriesLeft >= 0 && deadline.over() === undefined) {
       const refused = { ...record, rejection: heard, attempts: record.attempts + trail.attempts }
       const key = nextKey(context, refused)
-      const now = connection.runtime.now()
-      const apiKeyTag = tagOf(context, key.key, taggedFor)
-      const lease = { now, until: timingOf(context, job).until, claim: callId, apiKeyTag }
+      const { now, until } = timingOf(context, job)
+      const lease = { now, until, claim: callId, apiKeyTag: tagOf(context, key.key, taggedFor) }
       const written = await journal.write(mine, claim(refused, undefined, key, lease), deadline)
       if (written.result === 'written') {
         next = { found: written.found, unused: true, credential: taggedFor }

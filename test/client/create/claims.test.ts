@@ -15,7 +15,7 @@ it.each([true, false])(
   },
 )
 
-it('a claim ends ten minutes after the window of its key, however long the call may take', async (lab) => {
+it('a claim lasts for a window and ten minutes at most, however long its call may take', async (lab) => {
   await lab.dies((orders) => orders.create(order('r1'), { totalTimeout: Number.MAX_SAFE_INTEGER }))
   const { firstSentAt = 0, busyUntil } = (await lab.record('ref:r1')) ?? {}
   expect(busyUntil).toBe(firstSentAt + 30 * 60_000)
